@@ -1,0 +1,60 @@
+"""4 ACCURACIES: from how labelers agree to how often each is right.
+
+If errors are independent given the truth, the agreement of two labelers is the product of their
+skills, C_ij = q_i q_j, where q = (K p - 1) / (K - 1) is 0 for a blind guess and 1 for a labeler that is
+always right. Three labelers then give q_h = sqrt(C_ih C_jh / C_ij) (Algorithm 1, lines 8 to 12).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftvote.errors import LabelerError
+from driftvote.kernels.accuracies import accuracies_when_voting, triplet_skills
+from driftvote.kernels.layout import Floats, Ints
+
+MIN_LABELERS = 3
+"""With two labelers only the product of their skills can be seen, not either of them."""
+
+
+def check_enough_labelers(n_labelers: int) -> None:
+    """Refuse a panel whose accuracies no method could identify."""
+    if n_labelers < MIN_LABELERS:
+        raise LabelerError(
+            f"at least {MIN_LABELERS} labelers are needed to tell from their agreement who is right, not"
+            f" {n_labelers}; if the first rows name only some of them, declare all with labelers=[...]"
+        )
+
+
+def skills_from_sums(sums: Ints, n_labelers: int, window: int, n_classes: int = 2) -> Floats:
+    """Skill of each labeler from pair sums (times K - 1, pairs in lexicographic order).
+
+    Four rows; labelers 0 and 1 always agree, labeler 2 agrees with each of them three times in four:
+
+    >>> skills_from_sums(np.array([4, 2, 2]), 3, 4)
+    array([1. , 1. , 0.5])
+    """
+    check_enough_labelers(n_labelers)
+    skills = np.empty(n_labelers)
+    triplet_skills(np.ascontiguousarray(sums, np.int64), float(window * (n_classes - 1)), skills)
+    return skills
+
+
+def when_voting(skills: Floats, votes: Ints, windows: Ints, n_classes: int) -> Floats:
+    """Accuracy on the rows where a labeler votes: its skill divided by its coverage in the window.
+
+    >>> when_voting(np.array([[0.4]]), np.array([[5]]), np.array([10]), 2)
+    array([[0.9]])
+    """
+    out = np.empty(skills.shape)
+    accuracies_when_voting(skills, votes, windows, n_classes, out)
+    return out
+
+
+def diluted(skills: Floats, n_classes: int) -> Floats:
+    """Accuracy with every abstention counted as a blind guess, limited to 1.
+
+    >>> diluted(np.array([[0.4]]), 2)
+    array([[0.7]])
+    """
+    return np.minimum(1.0, (1.0 + (n_classes - 1) * skills) / n_classes)

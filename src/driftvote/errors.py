@@ -1,0 +1,31 @@
+"""What can go wrong, by kind. Every message names the thing, the bound, the value and the way out."""
+
+from __future__ import annotations
+
+
+class DriftvoteError(Exception):
+    """Anything that driftvote refuses to do."""
+
+
+class SettingError(DriftvoteError, ValueError):
+    """A setting is out of its range or does not go with another one."""
+
+
+class VoteError(DriftvoteError, ValueError):
+    """Votes that contradict the declared format, or are not a table of votes at all."""
+
+
+class LabelerError(DriftvoteError, ValueError):
+    """Too few labelers, or labelers that are unknown or named twice."""
+
+
+class OrderError(DriftvoteError, ValueError):
+    """Rows that are not in time order."""
+
+
+class StateError(DriftvoteError, ValueError):
+    """A state file that is damaged, of another version, or of another model."""
+
+
+class MissingExtraError(DriftvoteError, ImportError):
+    """An optional package that this call needs is not installed."""

@@ -1,0 +1,50 @@
+"""6 LABEL: the weighted vote of a row, its probabilities, and what happens on a tie.
+
+The class with the largest summed weight wins among the classes that somebody voted for, so a
+unanimous row keeps its class. Ties abstain, or are drawn from a seeded hash of the row's number.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftvote.kernels.chunk import vote_chunk
+from driftvote.kernels.layout import Codes, Floats, Ints
+from driftvote.randomness import uniforms
+
+TIE_POLICIES = ("abstain", "random")
+_TIE_STREAM = -1  # no labeler has this place, so ties and fills never share a draw
+
+
+def tie_draws(policy: str, seed: int, first_row: int, n_rows: int) -> Floats:
+    """One number a row for the kernel: a draw in [0, 1), or -1 to abstain on a tie."""
+    if policy == "abstain":
+        return np.full(n_rows, -1.0)
+    rows = np.arange(first_row, first_row + n_rows)
+    return uniforms(seed, rows, np.array(_TIE_STREAM))
+
+
+def weighted_vote(rows: Codes, weights: Floats, draws: Floats, n_classes: int) -> tuple[Ints, Floats]:
+    """Labels and probabilities of encoded rows under one set of weights.
+
+    >>> rows = np.array([[1, 0, 0], [1, 0, -1]], np.int8)
+    >>> labels, proba = weighted_vote(rows, np.array([2.0, 1.0, 1.0]), np.full(2, -1.0), 2)
+    >>> labels, proba.round(3)
+    (array([-1,  1]), array([[0.5  , 0.5  ],
+           [0.269, 0.731]]))
+    """
+    return _vote(rows, weights, draws, n_classes, False)
+
+
+def plain_vote(rows: Codes, draws: Floats, n_classes: int) -> tuple[Ints, Floats]:
+    """Majority of each row, with the vote shares as probabilities."""
+    return _vote(rows, np.ones(rows.shape[1]), draws, n_classes, True)
+
+
+def _vote(
+    rows: Codes, weights: Floats, draws: Floats, n_classes: int, shares: bool
+) -> tuple[Ints, Floats]:
+    labels = np.empty(len(rows), np.int64)
+    proba = np.empty((len(rows), n_classes))
+    vote_chunk(rows, draws, weights, shares, labels, proba)
+    return labels, proba

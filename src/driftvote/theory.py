@@ -1,0 +1,108 @@
+"""Constants and bounds of the guarantee; nothing else computes them.
+
+Symbols of the paper (Mazzetto et al., AISTATS 2025): n labelers, m windows, `beta` sensitivity,
+`delta` failure probability, A the deviation factor, T(k) the threshold of line 5 of Algorithm 1,
+Phi the constant of the general theorem, B(r) the bound that the algorithm keeps for a window r.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+BEST_BETA = math.sqrt(2.0) - 1.0
+"""The sensitivity at which Phi is smallest, together with `BEST_RATIO`."""
+
+BEST_RATIO = 1.0 / (math.sqrt(2.0) - 1.0) ** 2
+"""The ratio of consecutive window sizes at which Phi is smallest, about 5.83."""
+
+
+def deviation_factor(n_labelers: int, n_windows: int, delta: float) -> float:
+    """A = sqrt(2 ln((2m - 1) n (n - 1) / delta)), line 2 of Algorithm 1.
+
+    >>> round(deviation_factor(6, 20, 0.1), 4)
+    4.3141
+    """
+    return statistics_factor(n_labelers * (n_labelers - 1) // 2, n_windows, delta)
+
+
+def statistics_factor(n_statistics: int, n_windows: int, delta: float) -> float:
+    """A for any d statistics a row with values in an interval of length 2.
+
+    The union bound runs over d statistics and 2m - 1 comparisons: A = sqrt(2 ln((2m - 1) 2d / delta)).
+    """
+    return math.sqrt(2.0 * math.log((2 * n_windows - 1) * 2 * n_statistics / delta))
+
+
+def threshold(factor: float, beta: float, size: int, next_size: int) -> float:
+    """T(k) = A (2 beta / sqrt(r_k) + sqrt((1 - r_k / r_(k+1)) / r_k)), line 5 of Algorithm 1.
+
+    >>> round(threshold(deviation_factor(6, 20, 0.1), 0.1, 16, 32), 4)
+    0.9783
+    """
+    return factor * (2.0 * beta / math.sqrt(size) + math.sqrt((1.0 - size / next_size) / size))
+
+
+def range_factor(n_classes: int) -> float:
+    """How much a threshold shrinks for K classes: the rescaled agreement ranges over K / (K - 1), not 2.
+
+    >>> range_factor(2), range_factor(5)
+    (1.0, 0.625)
+    """
+    return n_classes / (2.0 * (n_classes - 1))
+
+
+def statistical_error(factor: float, size: int) -> float:
+    """A / sqrt(r): how far the agreements of r rows stray from their mean, with probability 1 - delta."""
+    return factor / math.sqrt(size)
+
+
+def phi(sizes: Sequence[float], beta: float) -> float:
+    """Phi of the general theorem: how far from the best window in hindsight the bound can be.
+
+    >>> round(phi([2.0**k for k in range(20)], 0.1), 1)
+    76.1
+    >>> round(phi([BEST_RATIO**k for k in range(10)], BEST_BETA), 4) == round(7 + 4 * math.sqrt(2), 4)
+    True
+    """
+    gammas = [math.sqrt(a / b) for a, b in zip(sizes, sizes[1:], strict=False)]
+    if not gammas:
+        return 1.0  # a single window: nothing to choose
+    smallest, largest = min(gammas), max(gammas)
+    head = 2.0 * beta + 2.0
+    return 1.0 + max(head / (smallest * (1.0 - largest)), head / (beta * (1.0 - largest)))
+
+
+def window_bound(sizes: Sequence[float], beta: float, factor: float, size: int, drift: float) -> float:
+    """B(r) = A / sqrt(r) (2 beta + 2) / (1 - gamma_M) + drift error of the window."""
+    largest = max((math.sqrt(a / b) for a, b in zip(sizes, sizes[1:], strict=False)), default=0.0)
+    return statistical_error(factor, size) * (2.0 * beta + 2.0) / (1.0 - largest) + drift
+
+
+def agreement_bound(sizes: Sequence[float], beta: float, factor: float, drift_sums: Sequence[float]) -> float:
+    """The bound of the main lemma on ||C_hat - C(t)||: Phi min_r (A / sqrt(r) + drift of the last r rows).
+
+    `drift_sums[r - 1]` is the sum of ||C(u) - C(u+1)|| over the last r rows (0 for r = 1); r runs
+    from the smallest window to the rows given, at most the largest window.
+
+    >>> agreement_bound([1, 2, 4], 1.0, 2.0, [0.0, 0.0, 0.0, 0.0]) == phi([1, 2, 4], 1.0)
+    True
+    """
+    low, high = int(sizes[0]), min(len(drift_sums), int(sizes[-1]))
+    best = min(statistical_error(factor, r) + drift_sums[r - 1] for r in range(low, high + 1))
+    return phi(sizes, beta) * best
+
+
+def accuracy_bound(agreement_error: float, tau: float) -> float:
+    """From agreements to accuracies: ||p_hat - p|| <= 5 / (2 tau^2) times the error of the agreements.
+
+    Every labeler must be right with probability at least 1/2 + tau.
+
+    >>> accuracy_bound(0.01, 0.25)
+    0.4
+    """
+    return 5.0 * agreement_error / (2.0 * tau * tau)
+
+
+DRIFT_RATIO = 12.0
+"""||C(u) - C(u+1)|| is at most 12 times ||p(u) - p(u+1)|| (the paper's drift proposition)."""
