@@ -11,17 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from driftvote.kernels.agreements import recount
-from driftvote.kernels.layout import Codes, Floats, Ints, Memory
+from driftvote.kernels.layout import Codes, Floats, Ints, Memory, code_dtype
 
 
 def n_pairs(n_labelers: int) -> int:
     """Unordered pairs of labelers."""
     return n_labelers * (n_labelers - 1) // 2
-
-
-def code_dtype(n_classes: int) -> np.dtype[np.signedinteger]:
-    """The narrowest type that holds a class code, -1, and a random fill's -2 - class."""
-    return np.dtype(np.int8 if n_classes <= 126 else np.int16)
 
 
 @dataclass
@@ -64,7 +59,7 @@ class StreamState:
         capacity = len(self.memory.ring)
         if self.n_rows <= capacity:
             return self.memory.ring[: self.n_rows].copy()
-        return np.roll(self.memory.ring, -(self.n_rows % capacity), axis=0)
+        return np.roll(self.memory.ring, -(self.n_rows % max(capacity, 1)), axis=0)
 
     def set_recent_rows(self, rows: Codes) -> None:
         """Put remembered rows (oldest first) where the clock says they belong."""

@@ -21,7 +21,7 @@ def deviation_factor(n_labelers: int, n_windows: int, delta: float) -> float:
     """A = sqrt(2 ln((2m - 1) n (n - 1) / delta)), line 2 of Algorithm 1.
 
     >>> round(deviation_factor(6, 20, 0.1), 4)
-    4.3141
+    4.3284
     """
     return statistics_factor(n_labelers * (n_labelers - 1) // 2, n_windows, delta)
 
@@ -38,7 +38,7 @@ def threshold(factor: float, beta: float, size: int, next_size: int) -> float:
     """T(k) = A (2 beta / sqrt(r_k) + sqrt((1 - r_k / r_(k+1)) / r_k)), line 5 of Algorithm 1.
 
     >>> round(threshold(deviation_factor(6, 20, 0.1), 0.1, 16, 32), 4)
-    0.9783
+    0.9816
     """
     return factor * (2.0 * beta / math.sqrt(size) + math.sqrt((1.0 - size / next_size) / size))
 

@@ -16,9 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driftvote.agreements import code_dtype
 from driftvote.errors import SettingError, VoteError
-from driftvote.kernels.layout import Codes
+from driftvote.kernels.layout import Codes, code_dtype
 
 BAD = -2
 """The code of a value that is neither a class nor an abstention; it never leaves this package."""

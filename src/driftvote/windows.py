@@ -12,6 +12,7 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 
@@ -126,6 +127,7 @@ class LevelTests:
     far: Ints
     limit: Ints
     certain: Bools
+    threshold: tuple[float, ...]  # T(k), scaled to the range of the agreements
 
 
 def level_tests(
@@ -139,18 +141,20 @@ def level_tests(
     """
     levels = len(sizes) - 1
     factor = theory.deviation_factor(n_labelers, len(sizes), delta)
+    thresholds = [theory.threshold(factor, beta, a, b) for a, b in zip(sizes, sizes[1:], strict=False)]
     tests = LevelTests(
         near=np.zeros(levels, np.int64),
         far=np.zeros(levels, np.int64),
         limit=np.zeros(levels, np.int64),
         certain=np.zeros(levels, np.bool_),
+        threshold=tuple(t * theory.range_factor(n_classes) for t in thresholds),
     )
     for k in range(levels):
         size, after = sizes[k], sizes[k + 1]
         divisor = math.gcd(size, after)
         tests.near[k], tests.far[k] = size // divisor, after // divisor
         # T(k) range_factor(K) (K - 1) is T(k) K / 2; Fraction keeps the float's exact value.
-        bound = Fraction(theory.threshold(factor, beta, size, after)) * n_classes / 2
+        bound = Fraction(thresholds[k]) * n_classes / 2
         # Means of either part lie in an interval of length K, in these units.
         largest = n_classes * (after - size) * size // divisor
         limit = math.floor(bound * size * after / divisor)
@@ -177,3 +181,29 @@ class WindowTest:
             f"{self.next_window} rows {verb} after {self.window}: largest change of agreement"
             f" {self.difference:.4f} ({self.pair[0]}, {self.pair[1]}) {sign} {self.threshold:.4f}"
         )
+
+
+def explain_choice(
+    sizes: Sequence[int], sums: Ints, seen: int, tests: LevelTests, n_classes: int, names: Sequence[str]
+) -> list[WindowTest]:
+    """The comparisons that led to the current window, smallest first; the last one may be a refusal."""
+    pairs = list(combinations(names, 2))
+    told: list[WindowTest] = []
+    for k in range(len(sizes) - 1):
+        if sizes[k + 1] > seen or (told and not told[-1].accepted):
+            break
+        gaps = np.abs(tests.near[k] * sums[k + 1] - tests.far[k] * sums[k])
+        worst = int(gaps.argmax())
+        # Undo the scaling of the integer test: both sides were multiplied by this.
+        scale = sizes[k] * sizes[k + 1] * (n_classes - 1) / math.gcd(sizes[k], sizes[k + 1])
+        told.append(
+            WindowTest(
+                window=sizes[k],
+                next_window=sizes[k + 1],
+                difference=float(gaps[worst] / scale),
+                threshold=tests.threshold[k],
+                pair=pairs[worst],
+                accepted=bool(gaps[worst] <= tests.limit[k]),
+            )
+        )
+    return told

@@ -17,6 +17,11 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 
+def code_dtype(n_classes: int) -> np.dtype[np.signedinteger[Any]]:
+    """The narrowest type that holds a class code, -1, and a random fill's -2 - class."""
+    return np.dtype(np.int8 if n_classes <= 126 else np.int16)
+
+
 class Memory(NamedTuple):
     """What a stream remembers. Its size depends on the grid and the labelers, never on the rows."""
 

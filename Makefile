@@ -1,0 +1,54 @@
+# Every target sets itself up in .venv: Python 3.10 or newer and make are all that is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DATA ?= ../shared/data
+# Two workers: the suite is planned for a machine of two cores.
+JOBS ?= 2
+
+.PHONY: help install demo test test-jit test-nojit test-bare check format golden clean bench quality reproduce docs
+
+help:  ## what can be made
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.base: pyproject.toml src/driftvote/_version.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch $@
+
+install: $(VENV)/.dev  ## a development environment in .venv
+
+demo: $(VENV)/.base  ## label a stream whose labelers swap half-way
+	$(BIN)/driftvote demo --out demo
+
+test: test-jit test-nojit test-bare  ## every test
+
+test-jit: $(VENV)/.dev  ## the tests as users run the package, compiled
+	DRIFTVOTE_DATA=$(DATA) $(BIN)/python -m pytest -n $(JOBS) -q
+
+test-nojit: $(VENV)/.dev  ## the same with the compiler off, and the coverage of every line
+	NUMBA_DISABLE_JIT=1 DRIFTVOTE_DATA=$(DATA) $(BIN)/python -m pytest -n $(JOBS) -q -m "not slow" --cov --cov-report=term
+
+test-bare:  ## a fresh environment with the base dependencies and nothing else
+	$(PYTHON) tests/bare_install.py
+
+check: $(VENV)/.dev  ## style, types, import direction
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_house.py
+
+format: $(VENV)/.dev  ## let ruff tidy up
+	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks
+
+golden: $(VENV)/.dev  ## write the golden files anew (only when results are meant to change)
+	$(BIN)/python tests/make_golden.py
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) .venv-bare demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
+	find src tests -name __pycache__ -type d -exec rm -rf {} +

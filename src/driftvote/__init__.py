@@ -1,0 +1,48 @@
+"""driftvote: labels from noisy labelers that drift, without ground truth.
+
+>>> from driftvote import AdaptiveLabelModel
+>>> model = AdaptiveLabelModel(n_classes=2)
+>>> model.update([1, 0, -1, 1]).label
+1
+"""
+
+from driftvote._version import __version__
+from driftvote.errors import (
+    DriftvoteError,
+    LabelerError,
+    MissingExtraError,
+    OrderError,
+    SettingError,
+    StateError,
+    VoteError,
+)
+from driftvote.models import (
+    AdaptiveLabelModel,
+    FixedWindowLabelModel,
+    LabeledStream,
+    LabelModel,
+    MajorityLabelModel,
+    Step,
+    load,
+)
+from driftvote.windows import WindowGrid, WindowTest
+
+__all__ = [
+    "AdaptiveLabelModel",
+    "DriftvoteError",
+    "FixedWindowLabelModel",
+    "LabelModel",
+    "LabeledStream",
+    "LabelerError",
+    "MajorityLabelModel",
+    "MissingExtraError",
+    "OrderError",
+    "SettingError",
+    "StateError",
+    "Step",
+    "VoteError",
+    "WindowGrid",
+    "WindowTest",
+    "__version__",
+    "load",
+]

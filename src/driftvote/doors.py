@@ -1,0 +1,157 @@
+"""The doors: arrays, frames, long frames and dicts, all turned into one batch of encoded rows.
+
+A door reads and checks; it never touches a model. So a batch that is refused leaves everything as it
+was, and what comes back can have the shape of what went in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driftvote.errors import VoteError
+from driftvote.kernels.layout import Codes, code_dtype
+from driftvote.labelers import Roster, unique_names
+from driftvote.votes import BAD, VoteFormat
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The shape of what went in, so that what comes back can have it too."""
+
+    door: str = "array"  # array, records, wide or long
+    backend: Any = None  # narwhals' name of the frame library
+    index: Any = None  # the pandas index of a wide frame
+    tasks: Any = None  # task ids of a long frame, in the order of the rows
+    task_column: str = "task"
+
+
+@dataclass(frozen=True)
+class Times:
+    """A declared time column: numbers that increase with it, and how to show one in a message."""
+
+    kind: str  # number, datetime or text
+    values: Sequence[Any]
+
+    def show(self, value: Any) -> str:
+        return str(np.datetime64(int(value), "ns")) if self.kind == "datetime" else repr(value)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows in time order, encoded; `names` is None when columns have only their places."""
+
+    names: tuple[str, ...] | None
+    codes: Codes
+    literal: bool  # some abstention was written out, not left away
+    times: Times | None = None
+    origin: Origin = field(default_factory=Origin)
+
+
+def is_iterator_of_chunks(data: object) -> bool:
+    """An iterator is a source of chunks; a list or array is one chunk."""
+    return isinstance(data, Iterator) or type(data).__name__ == "RecordBatchReader"
+
+
+def read_batch(data: Any, form: VoteFormat, roster: Roster, **keys: str | None) -> Batch:
+    """Whatever holds rows of votes, as a batch.
+
+    A declared roster selects the columns of a wide frame; `keys` name the columns of a frame that
+    are not votes: time, and task, labeler, label of a long frame.
+    """
+    if isinstance(data, Mapping):
+        data = [data]
+    if isinstance(data, np.ndarray):
+        _refuse_keys(keys, "an array")
+        return read_array(data, form, roster)
+    if isinstance(data, (list, tuple)):
+        _refuse_keys(keys, "a list of rows")
+        if data and all(isinstance(row, Mapping) for row in data):
+            return read_records(data, form)
+        return read_array(_as_array(data), form, roster)
+    from driftvote import frames
+
+    return frames.read_frame(data, form, roster.names if roster.closed else (), **keys)
+
+
+def read_row(row: Any, form: VoteFormat, roster: Roster) -> Batch:
+    """One row: a sequence of votes, a dict of them, or a row of a frame."""
+    if hasattr(row, "to_dict") and hasattr(row, "index"):
+        row = row.to_dict()
+    if isinstance(row, Mapping):
+        return read_records([row], form)
+    votes = row if isinstance(row, np.ndarray) else _as_array([row])[0]
+    if np.ndim(votes) != 1 or not len(votes):
+        raise VoteError(
+            f"one row of votes is needed, such as [1, 0, -1], not an array of shape {np.shape(votes)};"
+            " use label_stream for several rows"
+        )
+    return read_array(votes[None, :], form, roster)
+
+
+def read_array(values: npt.NDArray[Any], form: VoteFormat, roster: Roster) -> Batch:
+    """Rows x labelers."""
+    if values.ndim != 2:
+        raise VoteError(
+            f"votes must be a table of rows x labelers, not an array of shape {values.shape};"
+            " use update for a single row"
+        )
+    if not values.size:
+        raise VoteError(f"there are no votes to read: the table has shape {values.shape}")
+    names = roster.for_width(values.shape[1]).names
+    # Rows must lie one after the other whatever the caller's memory order: kernels run along them.
+    codes = np.ascontiguousarray(form.encode(values))
+    if (codes == BAD).any():
+        row, column = np.argwhere(codes == BAD)[0]
+        value = values[row, column]
+        raise form.refuse(int(row), names[column], value.item() if isinstance(value, np.generic) else value)
+    return Batch(None, codes, literal=bool((codes == -1).any()))
+
+
+def read_records(records: Sequence[Mapping[Any, Any]], form: VoteFormat) -> Batch:
+    """One dict {labeler: vote} a row; who is not named abstains, and so do None and NaN."""
+    keys = tuple(dict.fromkeys(key for record in records for key in record))
+    names = unique_names(keys)
+    if not names:
+        raise VoteError("row 0 (counting from 0) names no labeler; a row is a dict such as {'a': 1, 'b': 0, 'c': 1}")
+    place = {key: i for i, key in enumerate(keys)}
+    codes = np.full((len(records), len(names)), -1, code_dtype(form.n_classes))
+    literal = False
+    for row, record in enumerate(records):
+        for key, value in record.items():
+            if value is None or (isinstance(value, float) and math.isnan(value)):
+                continue
+            code = form.encode_one(value)
+            if code == BAD:
+                raise form.refuse(row, str(key), value)
+            codes[row, place[key]] = code
+            literal |= code == -1
+    return Batch(names, codes, literal, origin=Origin("records"))
+
+
+def _as_array(rows: Sequence[Any]) -> npt.NDArray[Any]:
+    """Nested lists as an array that keeps numbers numbers; ragged rows are named."""
+    lengths = [len(row) if hasattr(row, "__len__") and not isinstance(row, str) else None for row in rows]
+    for row, length in enumerate(lengths):
+        if length is None and lengths[0] is not None:
+            raise VoteError(f"row {row} (counting from 0) is {rows[row]!r}, not a row of {lengths[0]} votes")
+        if length != lengths[0]:
+            raise VoteError(
+                f"row {row} (counting from 0) holds {length} votes, but row 0 holds {lengths[0]};"
+                " every labeler needs a vote or an abstention in every row"
+            )
+    cells = [value for row in rows if hasattr(row, "__len__") for value in row]
+    mixed = any(value is None or isinstance(value, str) for value in cells)
+    # Left to itself NumPy would turn [1, 'a'] into text and hide which cell was the odd one.
+    return np.array(rows, object) if mixed else np.array(rows)
+
+
+def _refuse_keys(keys: Mapping[str, str | None], what: str) -> None:
+    for key, value in keys.items():
+        if value is not None:
+            raise VoteError(f"{key}={value!r} names a column, but {what} has no named columns; pass a data frame")

@@ -1,0 +1,113 @@
+"""State files: one npz with a JSON header, written whole or not at all, never pickled.
+
+The header names the format, its version and a checksum of every array, so that a file that was cut
+short, edited or written by another version is refused by name of what is wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driftvote._version import __version__
+from driftvote.errors import StateError
+
+FORMAT = "driftvote state"
+VERSION = 1
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def write_state(path: str | Path, header: dict[str, Any], arrays: Arrays) -> None:
+    """Write to a temporary file beside `path`, then rename: a reader sees the old file or the new one."""
+    path = Path(path)
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    full = {"format": FORMAT, "version": VERSION, "driftvote": __version__, **header}
+    full["checksums"] = {name: _checksum(array) for name, array in arrays.items()}
+    text = json.dumps(full, sort_keys=True, default=list)  # a window grid is a list of sizes
+    full_bytes = np.frombuffer(_sealed(text).encode(), np.uint8)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, header=full_bytes, **arrays)  # type: ignore[arg-type]
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _usual_mode(path))
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def read_state(path: str | Path) -> tuple[dict[str, Any], Arrays]:
+    """Header and arrays of a state file, or an error that names what is wrong with it."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise StateError(f"{path}: there is no such state file") from None
+    except (zipfile.BadZipFile, ValueError, EOFError, OSError, AttributeError, KeyError) as problem:
+        raise StateError(f"{path}: not a whole state file, cut short or of another kind ({problem})") from problem
+    if "header" not in arrays:
+        raise StateError(f"{path}: not a driftvote state: it has no header")
+    header = _opened(path, arrays.pop("header"))
+    _check_arrays(path, header, arrays)
+    return header, arrays
+
+
+def _opened(path: str | Path, raw: npt.NDArray[Any]) -> dict[str, Any]:
+    try:
+        sealed = raw.astype(np.uint8).tobytes().decode()
+        seal, _, text = sealed.partition("\n")
+        header = json.loads(text)
+    except ValueError as problem:
+        raise StateError(f"{path}: the header is damaged ({problem})") from problem
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise StateError(f"{path}: not a driftvote state: its header is of another kind")
+    if header.get("version") != VERSION:
+        raise StateError(
+            f"{path}: state version {header.get('version')!r} (written by driftvote {header.get('driftvote')}),"
+            f" but driftvote {__version__} reads version {VERSION}; replay the votes, or use that driftvote"
+        )
+    if _sealed(text) != f"{seal}\n{text}":
+        raise StateError(f"{path}: the header does not match its checksum; the file was changed after it was written")
+    return header
+
+
+def _check_arrays(path: str | Path, header: dict[str, Any], arrays: Arrays) -> None:
+    expected = header["checksums"]
+    for name in sorted(set(expected) | set(arrays)):
+        if name not in arrays:
+            raise StateError(f"{path}: the array {name!r} is missing")
+        if name not in expected:
+            raise StateError(f"{path}: the array {name!r} does not belong to the state")
+        if _checksum(arrays[name]) != expected[name]:
+            raise StateError(
+                f"{path}: the array {name!r} does not match its checksum; the file was changed after it was written"
+            )
+
+
+def _sealed(text: str) -> str:
+    return f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}"
+
+
+def _checksum(array: npt.NDArray[Any]) -> str:
+    shape = f"{array.dtype.str}{array.shape}".encode()
+    return hashlib.sha256(shape + array.tobytes()).hexdigest()
+
+
+def _usual_mode(path: Path) -> int:
+    """The mode that an ordinary new file would get, or the one the old file has (mkstemp is private)."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

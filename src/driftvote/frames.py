@@ -1,0 +1,195 @@
+"""The frame doors: pandas, Polars and Arrow alike, through narwhals; none of them is required."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+
+from driftvote.doors import Batch, Origin, Times
+from driftvote.errors import LabelerError, OrderError, VoteError
+from driftvote.kernels.layout import code_dtype
+from driftvote.labelers import unique_names
+from driftvote.votes import BAD, VoteFormat
+
+Frame = nw.DataFrame[Any]
+
+
+def read_frame(
+    data: Any,
+    form: VoteFormat,
+    columns: Sequence[str] = (),
+    time: str | None = None,
+    task: str | None = None,
+    labeler: str | None = None,
+    label: str | None = None,
+) -> Batch:
+    """A frame of any library: long when `task` is named, otherwise wide."""
+    frame = open_frame(data)
+    named = {"task": task, "labeler": labeler, "label": label}
+    if any(value is not None for value in named.values()):
+        missing = [key for key, value in named.items() if value is None]
+        if missing:
+            raise VoteError(f"a long frame needs task=, labeler= and label=; {missing[0]}= is missing")
+        return _read_long(frame, form, str(task), str(labeler), str(label), time)
+    return _read_wide(frame, form, columns, time)
+
+
+def open_frame(data: Any) -> Frame:
+    """The frame behind narwhals' interface, or an error that says what can be read."""
+    if type(data).__name__ == "RecordBatch":
+        import pyarrow as pa
+
+        data = pa.Table.from_batches([data])
+    _refuse_repeated_columns(data)
+    try:
+        return nw.from_native(data, eager_only=True)
+    except TypeError:
+        lazy = " (collect() a lazy frame first)" if "Lazy" in type(data).__name__ else ""
+        raise VoteError(
+            f"cannot read votes from {type(data).__name__}{lazy}; pass an array, a list of rows or dicts,"
+            " a pandas, Polars or Arrow frame, or an iterator of those"
+        ) from None
+
+
+def _refuse_repeated_columns(data: Any) -> None:
+    columns = getattr(data, "column_names", None)
+    if columns is None and hasattr(data, "columns"):
+        columns = list(data.columns) if not callable(data.columns) else None
+    if columns is not None and len(set(columns)) < len(columns):
+        unique_names(columns)
+
+
+def _read_wide(frame: Frame, form: VoteFormat, columns: Sequence[str], time: str | None) -> Batch:
+    _require(frame, {"time": time})
+    if not len(frame):
+        raise VoteError("there are no votes to read: the frame has no rows")
+    for name in columns:
+        if name not in frame.columns:
+            raise LabelerError(
+                f"the frame has no column for labeler {name!r}, which labelers= declares; it has"
+                f" {', '.join(frame.columns)} (a labeler that is silent needs an empty column)"
+            )
+    names = list(columns) or [column for column in frame.columns if column != time]
+    if {"task", "worker", "label"} <= set(names):
+        raise VoteError(
+            "columns task, worker and label look like a long frame, one vote a line; pass task='task',"
+            " labeler='worker', label='label', time=..., or name the labelers with labelers=[...]"
+        )
+    codes = np.empty((len(frame), len(names)), code_dtype(form.n_classes))
+    literal = False
+    for place, name in enumerate(names):
+        codes[:, place], missing = _encode_column(frame[name], form)
+        literal = literal or bool(((codes[:, place] == -1) & ~missing).any())
+    if (codes == BAD).any():
+        row, place = (int(x) for x in np.argwhere(codes == BAD)[0])
+        raise form.refuse(row, names[place], frame[names[place]].to_list()[row])
+    times = None if time is None else _read_times(frame, time)
+    origin = Origin("wide", frame.implementation, getattr(nw.to_native(frame), "index", None))
+    return Batch(tuple(names), codes, literal, times, origin)
+
+
+def _read_long(frame: Frame, form: VoteFormat, task: str, labeler: str, label: str, time: str | None) -> Batch:
+    """One vote a line. A task becomes a row at the time of its last vote: only then is it complete."""
+    _require(frame, {"task": task, "labeler": labeler, "label": label, "time": time})
+    if not len(frame):
+        raise VoteError("there are no votes to read: the frame has no rows")
+    for column in (task, labeler):
+        if frame[column].is_null().any():
+            row = frame[column].is_null().to_list().index(True)
+            raise VoteError(f"row {row} (counting from 0), column {column!r} is empty; every vote needs it")
+    task_ids, task_of = _factorize(frame[task].to_list())
+    workers, worker_of = _factorize(frame[labeler].to_list())
+    _refuse_repeated_votes(task_of * len(workers) + worker_of, frame, task, labeler)
+    votes, _ = _encode_column(frame[label], form)
+    if (votes == BAD).any():
+        row = int(np.argmax(votes == BAD))
+        raise form.refuse(row, label, frame[label].to_list()[row])
+    codes = np.full((len(task_ids), len(workers)), -1, code_dtype(form.n_classes))
+    codes[task_of, worker_of] = votes
+    times = None
+    if time is not None:
+        lines = _read_times(frame, time)
+        ends: list[Any] = [None] * len(task_ids)
+        for place, value in zip(task_of.tolist(), lines.values, strict=True):
+            if ends[place] is None or value > ends[place]:
+                ends[place] = value
+        order = sorted(range(len(task_ids)), key=ends.__getitem__)  # stable: ties keep the file's order
+        codes = codes[order]
+        task_ids = [task_ids[place] for place in order]
+        times = Times(lines.kind, [ends[place] for place in order])
+    origin = Origin("long", frame.implementation, tasks=task_ids, task_column=task)
+    return Batch(unique_names(workers), np.ascontiguousarray(codes), False, times, origin)
+
+
+def _require(frame: Frame, columns: dict[str, str | None]) -> None:
+    for key, column in columns.items():
+        if column is not None and column not in frame.columns:
+            raise VoteError(f"{key}={column!r}: the frame has no such column; it has {', '.join(frame.columns)}")
+
+
+def _encode_column(series: nw.Series[Any], form: VoteFormat) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Codes of a column and where it is empty; an empty cell abstains, and so does NaN."""
+    missing = series.is_null().to_numpy().astype(bool)
+    if series.dtype.is_numeric():
+        values = series.fill_null(0).to_numpy() if missing.any() else series.to_numpy()
+        if values.dtype.kind == "f":
+            missing = missing | np.isnan(values)
+        codes = form.encode(values)
+    else:
+        empty = np.empty(len(series), object)
+        empty[:] = series.to_list()
+        codes = form.encode(np.where(missing, None, empty))
+    return np.where(missing, -1, codes).astype(code_dtype(form.n_classes)), missing
+
+
+def _read_times(frame: Frame, column: str) -> Times:
+    series = frame[column]
+    if series.is_null().any():
+        row = series.is_null().to_list().index(True)
+        raise OrderError(f"row {row} (counting from 0), column {column!r} has no time; every row needs one")
+    if series.dtype == nw.Date:
+        series = series.cast(nw.Datetime("us"))
+    if series.dtype == nw.Datetime:
+        return Times("datetime", series.dt.timestamp("ns").to_list())
+    if series.dtype.is_numeric():
+        return Times("number", series.to_list())
+    return Times("text", [str(value) for value in series.to_list()])
+
+
+def _factorize(values: list[Any]) -> tuple[list[Any], npt.NDArray[np.int64]]:
+    """Distinct values in order of appearance, and the place of each value among them."""
+    places: dict[Any, int] = {}
+    codes = [places.setdefault(value, len(places)) for value in values]
+    return list(places), np.array(codes, np.int64)
+
+
+def _refuse_repeated_votes(cells: npt.NDArray[np.int64], frame: Frame, task: str, labeler: str) -> None:
+    _, first = np.unique(cells, return_index=True)
+    if len(first) == len(cells):
+        return
+    row = int(np.setdiff1d(np.arange(len(cells)), first)[0])
+    earlier = int(np.argmax(cells == cells[row]))
+    raise VoteError(
+        f"row {row} (counting from 0): labeler {frame[labeler].to_list()[row]!r} votes again on task"
+        f" {frame[task].to_list()[row]!r} (first in row {earlier}); keep one vote of each labeler on a task"
+    )
+
+
+def make_frame(columns: dict[str, Any], backend: Any, index: Any = None) -> Any:
+    """Columns as a frame of the given library, with the index a pandas frame came with."""
+    native = nw.from_dict(columns, backend=backend).to_native()
+    if index is not None and nw.dependencies.is_pandas_dataframe(native):
+        native.index = index
+    return native
+
+
+def make_series(name: str, values: Any, backend: Any, index: Any = None) -> Any:
+    """One column, likewise."""
+    native = nw.new_series(name, values, backend=backend).to_native()
+    if index is not None and nw.dependencies.is_pandas_series(native):
+        native.index = index
+    return native

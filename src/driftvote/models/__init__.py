@@ -1,0 +1,17 @@
+"""What users hold. Models only wire the stages together."""
+
+from driftvote.models.adaptive import AdaptiveLabelModel
+from driftvote.models.base import LabelModel, load
+from driftvote.models.fixed_window import FixedWindowLabelModel
+from driftvote.models.majority import MajorityLabelModel
+from driftvote.models.results import LabeledStream, Step
+
+__all__ = [
+    "AdaptiveLabelModel",
+    "FixedWindowLabelModel",
+    "LabelModel",
+    "LabeledStream",
+    "MajorityLabelModel",
+    "Step",
+    "load",
+]

@@ -1,0 +1,220 @@
+"""Engines: a stream's state and the kernels that advance it, behind one small interface.
+
+Models read votes and speak to users; an engine sees encoded rows only. Every door of every model
+leads to `label` or `learn` here, and from there to the one chunk kernel.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driftvote.agreements import StreamState, n_pairs
+from driftvote.errors import StateError
+from driftvote.kernels.chunk import estimate, label_chunk, learn_chunk
+from driftvote.kernels.layout import Codes, Floats, Ints, Outputs, Rule, code_dtype
+from driftvote.labels import plain_vote, weighted_vote
+from driftvote.models.estimates import EqualEstimates, Estimates, WindowEstimates
+from driftvote.weights import EQUAL_WEIGHT
+from driftvote.windows import ALL_PAST
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Labeled:
+    """What an engine says of a chunk: class codes, probabilities, and the estimates behind them."""
+
+    labels: Ints
+    proba: Floats
+    estimates: Estimates
+
+
+class Engine(ABC):
+    """State of one stream, for a fixed set of labelers."""
+
+    n_labelers: int
+    n_classes: int
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """Rows seen."""
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of state."""
+
+    @abstractmethod
+    def label(self, rows: Codes, draws: Floats) -> Labeled:
+        """Learn from each row, then label it."""
+
+    @abstractmethod
+    def learn(self, rows: Codes) -> None:
+        """Learn from each row."""
+
+    @abstractmethod
+    def predict(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
+        """Label rows by what is known now; learn nothing."""
+
+    @abstractmethod
+    def current(self) -> Estimates:
+        """The estimates after the rows seen, as a chunk of one row."""
+
+    @abstractmethod
+    def remembered(self) -> int:
+        """Rows of the past that a newcomer must be given codes for."""
+
+    @abstractmethod
+    def joined_by(self, newcomers: Codes, rule: Rule) -> Engine:
+        """The engine as if newcomers had always been there, under the rule for that many labelers."""
+
+    @abstractmethod
+    def arrays(self) -> Arrays:
+        """The state as named arrays, rows oldest first."""
+
+    @abstractmethod
+    def restore(self, arrays: Arrays) -> None:
+        """Take over a saved state."""
+
+
+class WindowEngine(Engine):
+    """Pair sums over a grid of windows: the adaptive rule, or one fixed window."""
+
+    def __init__(self, rule: Rule, n_labelers: int, state: StreamState | None = None) -> None:
+        self.rule = rule
+        self.n_labelers = n_labelers
+        self.n_classes = rule.n_classes
+        largest = int(rule.sizes[-1])
+        capacity = 0 if largest == ALL_PAST else largest
+        self.state = state or StreamState.empty(rule.sizes, capacity, n_labelers, rule.n_classes)
+
+    @property
+    def n_rows(self) -> int:
+        return self.state.n_rows
+
+    @property
+    def nbytes(self) -> int:
+        return self.state.nbytes
+
+    def label(self, rows: Codes, draws: Floats) -> Labeled:
+        n_rows, shape = len(rows), (len(rows), self.n_labelers)
+        out = Outputs(
+            labels=np.empty(n_rows, np.int64),
+            proba=np.empty((n_rows, self.n_classes)),
+            windows=np.empty(n_rows, np.int64),
+            skills=np.empty(shape),
+            votes=np.empty(shape, np.int64),
+        )
+        label_chunk(rows, draws, self.state.memory, self.rule, out)
+        return Labeled(out.labels, out.proba, WindowEstimates(out.skills, out.votes, out.windows, self.rule))
+
+    def learn(self, rows: Codes) -> None:
+        learn_chunk(rows, self.state.memory, self.rule)
+
+    def predict(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
+        return weighted_vote(rows, self.current().weights[0], draws, self.n_classes)
+
+    def current(self) -> Estimates:
+        if not self.n_rows:
+            return EqualEstimates(1, self.n_labelers, self.n_classes, window=0)
+        skills = np.empty((1, self.n_labelers))
+        votes = np.empty((1, self.n_labelers), np.int64)
+        window = estimate(self.state.memory, self.rule, skills[0], votes[0])
+        return WindowEstimates(skills, votes, np.array([window]), self.rule)
+
+    def remembered(self) -> int:
+        return min(self.n_rows, len(self.state.memory.ring))
+
+    def joined_by(self, newcomers: Codes, rule: Rule) -> WindowEngine:
+        state = self.state.with_labelers(rule.sizes, rule.n_classes, newcomers)
+        return WindowEngine(rule, self.n_labelers + newcomers.shape[1], state)
+
+    def arrays(self) -> Arrays:
+        memory = self.state.memory
+        return {
+            "rows": self.state.recent_rows(),
+            "sums": memory.sums,
+            "votes": memory.votes,
+            "clock": memory.clock,
+        }
+
+    def restore(self, arrays: Arrays) -> None:
+        memory = self.state.memory
+        n, windows = self.n_labelers, len(self.rule.sizes)
+        expect(arrays, "clock", np.int64, (1,))
+        expect(arrays, "sums", np.int64, (windows, n_pairs(n)))
+        expect(arrays, "votes", np.int64, (windows, n))
+        kept = min(int(arrays["clock"][0]), len(memory.ring))
+        expect(arrays, "rows", code_dtype(self.n_classes), (kept, n))
+        memory.clock[:] = arrays["clock"]
+        memory.sums[:] = arrays["sums"]
+        memory.votes[:] = arrays["votes"]
+        self.state.set_recent_rows(arrays["rows"])
+
+
+class EqualEngine(Engine):
+    """Everybody counts the same: nothing to learn but how many rows went by."""
+
+    def __init__(self, n_labelers: int, n_classes: int) -> None:
+        self.n_labelers = n_labelers
+        self.n_classes = n_classes
+        self.clock = np.zeros(1, np.int64)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.clock[0])
+
+    @property
+    def nbytes(self) -> int:
+        return self.clock.nbytes
+
+    def label(self, rows: Codes, draws: Floats) -> Labeled:
+        self.learn(rows)
+        labels, proba = self.predict(rows, draws)
+        return Labeled(labels, proba, EqualEstimates(len(rows), self.n_labelers, self.n_classes, rows=rows))
+
+    def learn(self, rows: Codes) -> None:
+        self.clock += len(rows)
+
+    def predict(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
+        return plain_vote(rows, draws, self.n_classes)
+
+    def current(self) -> Estimates:
+        return EqualEstimates(1, self.n_labelers, self.n_classes, window=min(1, self.n_rows))
+
+    def remembered(self) -> int:
+        return 0
+
+    def joined_by(self, newcomers: Codes, rule: Rule) -> EqualEngine:
+        wider = EqualEngine(self.n_labelers + newcomers.shape[1], self.n_classes)
+        wider.clock[:] = self.clock
+        return wider
+
+    def arrays(self) -> Arrays:
+        return {"clock": self.clock}
+
+    def restore(self, arrays: Arrays) -> None:
+        expect(arrays, "clock", np.int64, (1,))
+        self.clock[:] = arrays["clock"]
+
+
+def equal_vote(rows: Codes, draws: Floats, n_classes: int) -> tuple[Ints, Floats]:
+    """The vote before anything is known: every labeler with the same weight."""
+    return weighted_vote(rows, np.full(rows.shape[1], EQUAL_WEIGHT), draws, n_classes)
+
+
+def expect(arrays: Arrays, name: str, dtype: Any, shape: tuple[int, ...]) -> None:
+    """Refuse a state whose arrays cannot belong to this model."""
+    if name not in arrays:
+        raise StateError(f"the state lacks the array {name!r}")
+    found = arrays[name]
+    if found.dtype != np.dtype(dtype) or found.shape != shape:
+        raise StateError(
+            f"the state's array {name!r} is {found.dtype} of shape {found.shape}, not {np.dtype(dtype)} of shape {shape}"
+        )

@@ -1,0 +1,110 @@
+"""Estimates behind a chunk of labels; what is rarely asked for is worked out when it is asked for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from driftvote import accuracies, weights
+from driftvote.kernels.layout import Codes, Floats, Ints, Rule
+
+
+class Estimates(ABC):
+    """Per row: the window, and per labeler accuracy, coverage and weight. Arrays of rows x labelers."""
+
+    windows: Ints
+
+    @property
+    @abstractmethod
+    def accuracies(self) -> Floats:
+        """Accuracy on the rows where the labeler votes."""
+
+    @property
+    @abstractmethod
+    def diluted_accuracies(self) -> Floats:
+        """Accuracy with abstentions counted as blind guesses."""
+
+    @property
+    @abstractmethod
+    def weights(self) -> Floats:
+        """What a vote counts."""
+
+    @property
+    @abstractmethod
+    def coverage(self) -> Floats:
+        """Share of the window's rows on which the labeler votes."""
+
+    @abstractmethod
+    def __getitem__(self, rows: slice) -> Estimates:
+        """The estimates of some of the rows."""
+
+
+class WindowEstimates(Estimates):
+    """Estimates over a window: skills and vote counts are kept, the rest follows from them."""
+
+    def __init__(self, skills: Floats, votes: Ints, windows: Ints, rule: Rule) -> None:
+        self.skills = skills
+        self.votes = votes
+        self.windows = windows
+        self.rule = rule
+
+    @cached_property
+    def accuracies(self) -> Floats:
+        return accuracies.when_voting(self.skills, self.votes, self.windows, self.rule.n_classes)
+
+    @cached_property
+    def diluted_accuracies(self) -> Floats:
+        return accuracies.diluted(self.skills, self.rule.n_classes)
+
+    @cached_property
+    def weights(self) -> Floats:
+        return weights.weights_of(self.skills, self.votes, self.windows, self.rule)
+
+    @cached_property
+    def coverage(self) -> Floats:
+        return self.votes / self.windows[:, None]
+
+    def __getitem__(self, rows: slice) -> WindowEstimates:
+        return WindowEstimates(self.skills[rows], self.votes[rows], self.windows[rows], self.rule)
+
+
+class EqualEstimates(Estimates):
+    """Nothing is estimated: every labeler has weight 1, and the accuracy that weight stands for."""
+
+    def __init__(
+        self, n_rows: int, n_labelers: int, n_classes: int, window: int = 1, rows: Codes | None = None
+    ) -> None:
+        self.shape = (n_rows, n_labelers)
+        self.n_classes = n_classes
+        self.window = window
+        self.windows = np.full(n_rows, window, np.int64)
+        self.rows = rows
+
+    def _constant(self, value: float) -> Floats:
+        return np.full(self.shape, value)
+
+    @cached_property
+    def accuracies(self) -> Floats:
+        return self._constant(weights.accuracy_at_weight(weights.EQUAL_WEIGHT, self.n_classes))
+
+    @cached_property
+    def diluted_accuracies(self) -> Floats:
+        chance = 1.0 / self.n_classes
+        return chance + self.coverage * (self.accuracies - chance)
+
+    @cached_property
+    def weights(self) -> Floats:
+        return self._constant(weights.EQUAL_WEIGHT)
+
+    @cached_property
+    def coverage(self) -> Floats:
+        """Over a window of one row: who voted. Without a row nobody has."""
+        return self._constant(0.0) if self.rows is None else (self.rows >= 0).astype(np.float64)
+
+    def __getitem__(self, rows: slice) -> EqualEstimates:
+        kept: Any = None if self.rows is None else self.rows[rows]
+        n_rows = len(self.windows[rows])
+        return EqualEstimates(n_rows, self.shape[1], self.n_classes, self.window, kept)

@@ -1,0 +1,73 @@
+"""Checks of the settings that models share: a wrong one is refused when the model is made."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+
+from driftvote.errors import SettingError
+from driftvote.labels import TIE_POLICIES
+
+ABSTENTIONS = ("zero", "random")
+
+Number = int | float
+
+
+def positive(name: str, value: Number) -> float:
+    """A finite number above 0."""
+    number = _number(name, value)
+    if not 0.0 < number < float("inf"):
+        raise SettingError(f"{name} must be a number above 0, not {value!r}")
+    return number
+
+
+def probability(name: str, value: Number) -> float:
+    """A number strictly between 0 and 1."""
+    number = _number(name, value)
+    if not 0.0 < number < 1.0:
+        raise SettingError(f"{name} must lie between 0 and 1, both excluded, not {value!r}")
+    return number
+
+
+def clip_range(value: Iterable[Number]) -> tuple[float, float]:
+    """The pair (low, high) that accuracies are limited to."""
+    ends = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else ()
+    if len(ends) != 2:
+        raise SettingError(f"clip must be a pair (low, high) such as (0.1, 0.9), not {value!r}")
+    low, high = (_number("clip", end) for end in ends)
+    if not 0.0 < low <= 0.5 <= high < 1.0:
+        raise SettingError(
+            f"clip must be (low, high) with 0 < low <= 0.5 <= high < 1, so that weights stay finite, not {value!r}"
+        )
+    return low, high
+
+
+def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
+    """One of a few words."""
+    if value not in allowed:
+        raise SettingError(f"{name} must be {' or '.join(repr(word) for word in allowed)}, not {value!r}")
+    return value
+
+
+def tie_policy(value: str) -> str:
+    """What to do when the weighted vote is tied."""
+    return one_of("tie_break_policy", value, TIE_POLICIES)
+
+
+def whole(name: str, value: int) -> int:
+    """A whole number."""
+    if isinstance(value, bool):
+        raise SettingError(f"{name} must be a whole number, not {value!r}")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise SettingError(f"{name} must be a whole number, not {value!r}") from None
+
+
+def _number(name: str, value: Number) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        try:
+            return float(operator.index(value))  # NumPy integers
+        except TypeError:
+            raise SettingError(f"{name} must be a number, not {value!r}") from None
+    return float(value)

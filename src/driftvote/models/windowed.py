@@ -1,0 +1,60 @@
+"""What the adaptive and the fixed-window model share: estimates over a window of pair agreements."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from driftvote.agreements import agreement_matrix
+from driftvote.errors import DriftvoteError
+from driftvote.kernels.layout import Codes, Floats, Ints, Rule
+from driftvote.kernels.windows import choose_level
+from driftvote.models.base import LabelModel
+from driftvote.models.engine import Engine, WindowEngine, equal_vote
+from driftvote.models.settings import Number, clip_range
+from driftvote.weights import effective_clip
+
+
+class WindowedLabelModel(LabelModel):
+    """A model whose accuracies come from the pair agreements of a window."""
+
+    def __init__(self, *, clip: tuple[Number, Number], **shared: Any) -> None:
+        super().__init__(**shared)
+        self.clip = clip_range(clip)
+        self._settings["clip"] = self.clip
+
+    @abstractmethod
+    def _rule(self, n_labelers: int) -> Rule:
+        """The settings as kernels need them, for this many labelers."""
+
+    def _rule_ends(self) -> dict[str, Any]:
+        """The part of the rule that does not depend on the windows."""
+        low, high = effective_clip(self.clip, self._form.n_classes)
+        return {
+            "n_classes": self._form.n_classes,
+            "clip_low": low,
+            "clip_high": high,
+            "diluted": self.abstentions == "random",
+        }
+
+    def _new_engine(self, n_labelers: int) -> WindowEngine:
+        return WindowEngine(self._rule(n_labelers), n_labelers)
+
+    def _grown(self, engine: Engine, newcomers: Codes) -> Engine:
+        return engine.joined_by(newcomers, self._rule(engine.n_labelers + newcomers.shape[1]))
+
+    def _first_vote(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
+        return equal_vote(rows, draws, self._form.n_classes)
+
+    def _started(self) -> WindowEngine:
+        if not isinstance(self._engine, WindowEngine) or not self.n_rows:
+            raise DriftvoteError("there are no agreements yet: the model has seen no rows")
+        return self._engine
+
+    @property
+    def agreements(self) -> Floats:
+        """Agreement matrix over the current window: 1 always agree, 0 as by chance, 1 on the diagonal."""
+        engine = self._started()
+        memory = engine.state.memory
+        sums = memory.sums[choose_level(memory, engine.rule)]
+        return agreement_matrix(sums, engine.n_labelers, self.window, engine.n_classes)

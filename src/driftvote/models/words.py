@@ -1,0 +1,81 @@
+"""Words that people know from other tools, as one-liners on the same engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from driftvote.doors import Batch, Origin, read_batch, read_row
+from driftvote.kernels.layout import Floats, Ints
+from driftvote.labelers import Roster
+from driftvote.votes import VoteFormat
+
+
+class FamiliarWords:
+    """`predict`, `predict_proba` (Snorkel, scikit-learn), `learn_one`, `predict_one` (river), `get_weights` (Snorkel)."""
+
+    _form: VoteFormat
+    _roster: Roster
+
+    def _vote(self, batch: Batch, policy: str | None) -> tuple[Ints, Floats]:
+        raise NotImplementedError
+
+    def predict(
+        self,
+        data: Any,
+        return_probs: bool = False,
+        tie_break_policy: str | None = None,
+        **keys: str | None,
+    ) -> Any:
+        """Label rows by the current weights; learn nothing, change nothing.
+
+        An array gives an array. A wide frame gives a column of its library (with its index, in
+        pandas), a long frame gives a frame of task and label. With `return_probs`, a pair of labels
+        and probabilities.
+        """
+        batch = read_batch(data, self._form, self._roster, **keys)
+        codes, proba = self._vote(batch, tie_break_policy)
+        labels = _shaped_labels(self._form.decode(codes), batch.origin)
+        return (labels, _shaped_proba(proba, self._form, batch.origin)) if return_probs else labels
+
+    def predict_proba(self, data: Any, **keys: str | None) -> Any:
+        """Class probabilities of rows by the current weights; a column for each class."""
+        batch = read_batch(data, self._form, self._roster, **keys)
+        return _shaped_proba(self._vote(batch, None)[1], self._form, batch.origin)
+
+    def learn_one(self, row: Any) -> None:
+        """river's word: learn from one row, label nothing."""
+        self.update(row)  # type: ignore[attr-defined]
+
+    def predict_one(self, row: Any) -> Any:
+        """river's word: the label of one row by the current weights."""
+        codes, _ = self._vote(read_row(row, self._form, self._roster), None)
+        return self._form.decode_one(int(codes[0]))
+
+    def predict_proba_one(self, row: Any) -> dict[Any, float]:
+        """river's word: {class: probability} of one row by the current weights."""
+        _, proba = self._vote(read_row(row, self._form, self._roster), None)
+        return dict(zip(self._form.classes, proba[0].tolist(), strict=True))
+
+    def get_weights(self) -> Floats:
+        """Snorkel's word for the estimated accuracies (when voting); log-odds weights are `weights`."""
+        return self.accuracies  # type: ignore[attr-defined,no-any-return]
+
+
+def _shaped_labels(labels: Any, origin: Origin) -> Any:
+    if origin.backend is None:
+        return labels
+    from driftvote.frames import make_frame, make_series
+
+    if origin.door == "long":
+        return make_frame({origin.task_column: origin.tasks, "label": labels.tolist()}, origin.backend)
+    return make_series("label", labels.tolist(), origin.backend, origin.index)
+
+
+def _shaped_proba(proba: Floats, form: VoteFormat, origin: Origin) -> Any:
+    if origin.backend is None:
+        return proba
+    from driftvote.frames import make_frame
+
+    columns: dict[str, Any] = {} if origin.door != "long" else {origin.task_column: origin.tasks}
+    columns |= {f"proba_{value}": proba[:, place] for place, value in enumerate(form.classes)}
+    return make_frame(columns, origin.backend, origin.index)
