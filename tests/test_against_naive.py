@@ -77,7 +77,7 @@ def assert_close_to_naive(found, rows):
 
 @pytest.mark.parametrize(("seed", "n", "k", "abstain", "windows", "beta"), STREAMS)
 def test_adaptive_equals_the_definition_on_every_path(tmp_path, seed, n, k, abstain, windows, beta):
-    votes = random_stream(seed, rows_for(5000, 250), n, k, abstain, blocks=4)
+    votes = random_stream(seed, rows_for(5000, 600), n, k, abstain, blocks=4)
     settings = naive.Settings(n_classes=k, windows=windows, beta=beta)
     model = AdaptiveLabelModel(n_classes=k, windows=windows, beta=beta)
     rows = naive.adaptive(votes, votes, settings)
@@ -92,7 +92,7 @@ def test_the_streams_make_the_rule_refuse_windows():
     """The comparison above would be hollow if no window were ever refused."""
     refused = 0
     for seed, n, k, abstain, windows, beta in STREAMS:
-        votes = random_stream(seed, rows_for(5000, 250), n, k, abstain, blocks=4)
+        votes = random_stream(seed, rows_for(5000, 600), n, k, abstain, blocks=4)
         found = AdaptiveLabelModel(n_classes=k, windows=windows, beta=beta).label_stream(votes).windows
         reach = np.array([max([w for w in windows if w <= t] or [t]) for t in range(1, len(votes) + 1)])
         refused += (found < reach).any()

@@ -10,7 +10,6 @@ from driftvote._version import __version__
 from driftvote.errors import (
     DriftvoteError,
     LabelerError,
-    MissingExtraError,
     OrderError,
     SettingError,
     StateError,
@@ -35,7 +34,6 @@ __all__ = [
     "LabeledStream",
     "LabelerError",
     "MajorityLabelModel",
-    "MissingExtraError",
     "OrderError",
     "SettingError",
     "StateError",

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ import numpy.typing as npt
 
 from driftvote._version import __version__
 from driftvote.errors import StateError
+from driftvote.files.atomic import whole_file
 
 FORMAT = "driftvote state"
 VERSION = 1
@@ -27,24 +26,14 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 def write_state(path: str | Path, header: dict[str, Any], arrays: Arrays) -> None:
-    """Write to a temporary file beside `path`, then rename: a reader sees the old file or the new one."""
-    path = Path(path)
+    """Write header and arrays; a reader sees the old file or the new one."""
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     full = {"format": FORMAT, "version": VERSION, "driftvote": __version__, **header}
     full["checksums"] = {name: _checksum(array) for name, array in arrays.items()}
     text = json.dumps(full, sort_keys=True, default=list)  # a window grid is a list of sizes
     full_bytes = np.frombuffer(_sealed(text).encode(), np.uint8)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, header=full_bytes, **arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, _usual_mode(path))
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with whole_file(path) as file:
+        np.savez(file, header=full_bytes, **arrays)  # type: ignore[arg-type]
 
 
 def read_state(path: str | Path) -> tuple[dict[str, Any], Arrays]:
@@ -102,12 +91,3 @@ def _sealed(text: str) -> str:
 def _checksum(array: npt.NDArray[Any]) -> str:
     shape = f"{array.dtype.str}{array.shape}".encode()
     return hashlib.sha256(shape + array.tobytes()).hexdigest()
-
-
-def _usual_mode(path: Path) -> int:
-    """The mode that an ordinary new file would get, or the one the old file has (mkstemp is private)."""
-    if path.exists():
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

@@ -1,0 +1,79 @@
+"""`driftvote demo`: five labelers that change places half-way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from driftvote.files.labels import write_table
+from driftvote.kernels.layout import Ints
+from driftvote.labels import weighted_vote
+from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabeledStream, MajorityLabelModel
+from driftvote.streams.synthetic import SimulatedStream, swap
+
+
+def demo(
+    out: Path = typer.Option(Path("demo"), "--out", help="Folder for the labels file."),
+    rows: int = typer.Option(20_000, "--rows", min=200, help="Length of the stream."),
+    seed: int = typer.Option(0, "--seed", help="Seed of the simulated votes."),
+) -> None:
+    """Label a simulated stream whose good and poor labelers swap half-way, and compare.
+
+    Example: driftvote demo --out demo
+    """
+    stream = swap(rows, seed)
+    adaptive = AdaptiveLabelModel().label_stream(stream.votes)
+    out.mkdir(parents=True, exist_ok=True)
+    write_table(out / "labels.csv", adaptive.to_frame("pyarrow"))
+    console = Console()
+    console.print(
+        f"{rows:,} rows, 5 labelers; accuracies {_shown(stream, 0)} swap to {_shown(stream, -1)} at row {rows // 2:,}"
+    )
+    console.print(_table(stream, adaptive))
+    console.print(_windows(adaptive, rows // 2))
+    console.print(f"labels: {out / 'labels.csv'}")
+
+
+def _shown(stream: SimulatedStream, row: int) -> str:
+    return "/".join(f"{p:g}" for p in stream.accuracies[row])
+
+
+def _table(stream: SimulatedStream, adaptive: LabeledStream) -> Table:
+    half = stream.borders[0]
+    all_past = FixedWindowLabelModel(window=None).label_stream(stream.votes)
+    majority = MajorityLabelModel().label_stream(stream.votes)
+    table = Table("labels by", "first half", "second half", title="share of rows labeled right")
+    for name, codes in [
+        ("majority vote", majority.codes),
+        ("weights from all past", all_past.codes),
+        ("driftvote, adaptive window", adaptive.codes),
+        ("true weights (unknown in real life)", _oracle(stream)),
+    ]:
+        first, second = (stream.score(codes, part) for part in (slice(0, half), slice(half, None)))
+        table.add_row(name, f"{first:.1%}", f"{second:.1%}", style="bold" if "driftvote" in name else None)
+    return table
+
+
+def _oracle(stream: SimulatedStream) -> Ints:
+    """Labels by the log-odds of the true accuracies: the best that anybody could do."""
+    half = stream.borders[0]
+    codes = []
+    for part in (slice(0, half), slice(half, None)):
+        p = stream.accuracies[part][0]
+        votes = stream.votes[part]
+        codes.append(weighted_vote(votes, np.log(p / (1 - p)), np.full(len(votes), -1.0), 2)[0])
+    return np.concatenate(codes)
+
+
+def _windows(adaptive: LabeledStream, half: int) -> str:
+    """The window before the swap, how far it fell and when, and where it stands at the end."""
+    after = adaptive.windows[half:]
+    lowest = int(after.argmin())
+    return (
+        f"window: {adaptive.windows[half - 1]:,} rows just before the swap, {after[lowest]:,} rows"
+        f" {lowest:,} rows after it, {after[-1]:,} rows at the end"
+    )

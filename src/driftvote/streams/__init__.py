@@ -1,0 +1,1 @@
+"""Sources of rows: simulated streams with their truth, and the data of published experiments."""

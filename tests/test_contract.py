@@ -1,0 +1,257 @@
+"""What every model keeps to, found by introspection: a new model is checked without being listed."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import numpy as np
+import pytest
+from streams_for_tests import random_stream
+
+import driftvote
+from driftvote import FixedWindowLabelModel, LabelModel
+
+
+def kinds() -> list[type[LabelModel]]:
+    return [kind for kind in LabelModel._kinds.values() if not inspect.isabstract(kind)]
+
+
+def variants() -> list[LabelModel]:
+    """Every model by its defaults (a window where one is needed), and with everything random."""
+    made = []
+    for kind in kinds():
+        needs = {"window": 50} if "window" in inspect.signature(kind).parameters else {}
+        small = {"windows": [1, 2, 4, 8, 16, 32, 64]} if "windows" in inspect.signature(kind).parameters else {}
+        made += [kind(**needs), kind(**needs, **small, n_classes=3)]
+        made.append(kind(**needs, **small, abstentions="random", tie_break_policy="random", seed=5))
+    return [*made, FixedWindowLabelModel(window=None)]
+
+
+VARIANTS = variants()
+
+
+@pytest.fixture(params=VARIANTS, ids=[repr(model)[:90] for model in VARIANTS])
+def model(request):
+    return request.param.clone()
+
+
+@pytest.fixture
+def votes(model):
+    return random_stream(3, 300, 5, len(model.classes), 0.25)
+
+
+def same(left, right):
+    for name in ("codes", "proba", "windows", "accuracies", "diluted_accuracies", "weights", "coverage", "n_votes"):
+        assert np.array_equal(getattr(left, name), getattr(right, name)), name
+
+
+def state_of(model):
+    return {key: value.copy() for key, value in model._engine.arrays().items()} if model._engine else {}
+
+
+def assert_state_is(model, before):
+    after = state_of(model)
+    assert before.keys() == after.keys()
+    assert all(np.array_equal(before[key], after[key]) for key in before)
+
+
+def test_there_are_models_to_check():
+    assert {kind.__name__ for kind in kinds()} >= {"AdaptiveLabelModel", "FixedWindowLabelModel", "MajorityLabelModel"}
+
+
+def test_many_rows_are_a_loop_of_one(model, votes):
+    out = model.clone().label_stream(votes)
+    steps = [model.update(row) for row in votes]
+    assert [step.code for step in steps] == out.codes.tolist()
+    assert np.array_equal([step.proba for step in steps], out.proba)
+    assert np.array_equal([step.weights for step in steps], out.weights)
+    assert model.n_rows == len(votes)
+
+
+def test_the_input_is_not_changed(model, votes):
+    before = votes.copy()
+    votes.flags.writeable = False
+    model.label_stream(votes)
+    model.predict(votes)
+    assert np.array_equal(votes, before)
+
+
+def test_memory_order_and_dtype_do_not_matter(model, votes):
+    first = model.clone().label_stream(votes)
+    same(first, model.clone().label_stream(np.asfortranarray(votes)))
+    same(first, model.clone().label_stream(votes.astype(np.float64)))
+    same(first, model.clone().label_stream(votes.astype(np.int64)[:, ::-1][:, ::-1]))
+    same(first, model.clone().label_stream(votes.tolist()))
+
+
+def test_clone_has_the_settings_and_none_of_the_rows(model, votes):
+    model.label_stream(votes)
+    fresh = model.clone()
+    assert fresh.get_params() == model.get_params()
+    assert fresh.n_rows == 0
+    same(fresh.label_stream(votes), model.clone().label_stream(votes))
+
+
+def test_copy_goes_its_own_way(model, votes):
+    model.label_stream(votes[:100])
+    for other in (model.copy(), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        same(other.label_stream(votes[100:]), model.copy().label_stream(votes[100:]))
+        assert model.n_rows == 100
+
+
+def test_reset_forgets(model, votes):
+    first = model.label_stream(votes)
+    assert model.reset() is model
+    assert (model.n_rows, model.labelers) == (0, ())
+    same(first, model.label_stream(votes))
+
+
+def test_save_and_load_resume_to_the_last_bit(model, votes, tmp_path):
+    path = tmp_path / "state.npz"
+    model.label_stream(votes[:170])
+    model.save(path)
+    loaded = type(model).load(path)
+    assert loaded.get_params() == model.get_params()
+    assert loaded.labelers == model.labelers
+    same(loaded.label_stream(votes[170:]), model.label_stream(votes[170:]))
+
+
+def test_a_model_without_rows_saves_too(model, votes, tmp_path):
+    model.save(tmp_path / "state.npz")
+    same(driftvote.load(tmp_path / "state.npz").label_stream(votes), model.label_stream(votes))
+
+
+def test_predict_changes_nothing(model, votes):
+    model.label_stream(votes[:200])
+    before = state_of(model)
+    model.predict(votes)
+    model.predict_proba(votes)
+    model.predict_one(votes[0])
+    model.predict_proba_one(votes[0])
+    model.describe()
+    assert_state_is(model, before)
+
+
+def test_predict_agrees_with_itself(model, votes):
+    model.label_stream(votes[:200])
+    labels, proba = model.predict(votes[200:], return_probs=True)
+    assert np.array_equal(labels, model.predict(votes[200:]))
+    assert np.array_equal(proba, model.predict_proba(votes[200:]))
+    assert model.predict_one(votes[200]) == labels[0]
+    assert list(model.predict_proba_one(votes[200]).values()) == proba[0].tolist()
+
+
+def test_predict_before_learning_is_a_majority_vote(model):
+    rows = [[1, 1, 0], [0, 0, 1], [1, 1, 1]]
+    assert model.predict(rows).tolist() == [1, 0, 1]
+    assert model.n_rows == 0
+    assert model.labelers == ()
+
+
+def test_fit_learns_without_labeling(model, votes):
+    fitted = model.clone().fit(votes)
+    model.label_stream(votes)
+    assert_state_is(fitted, state_of(model))
+    halves = model.clone().partial_fit(votes[:100]).partial_fit(votes[100:])
+    assert_state_is(halves, state_of(model))
+    assert_state_is(halves.fit(votes), state_of(model))  # fit starts over
+
+
+def test_river_words(model, votes):
+    other = model.clone()
+    for row in votes[:50]:
+        assert other.learn_one(row) is None
+    model.partial_fit(votes[:50])
+    assert_state_is(other, state_of(model))
+
+
+def test_an_iterator_of_chunks_gives_an_iterator_of_results(model, votes):
+    whole = model.clone().label_stream(votes)
+    results = model.label_stream(votes[at : at + 64] for at in range(0, len(votes), 64))
+    assert model.n_rows == 0  # nothing runs before it is asked for
+    parts = list(results)
+    assert np.array_equal(np.concatenate([part.codes for part in parts]), whole.codes)
+    assert np.array_equal(np.concatenate([part.proba for part in parts]), whole.proba)
+
+
+def test_the_global_generator_is_left_alone(model, votes):
+    np.random.seed(4)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    model.label_stream(votes)
+    assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+def test_a_refused_batch_leaves_the_state_as_it_was(model, votes):
+    model.label_stream(votes)
+    before, names = state_of(model), model.labelers
+    bad = votes[:20].copy().astype(int)
+    bad[13, 2] = 77
+    for call in (model.label_stream, model.partial_fit, model.fit, model.predict):
+        with pytest.raises(driftvote.VoteError, match=r"row 13 .*'labeler_2': 77"):
+            call(bad)
+    with pytest.raises(driftvote.LabelerError):
+        model.update([1, 0])
+    assert_state_is(model, before)
+    assert model.labelers == names
+
+
+def test_state_does_not_grow_with_the_rows(model, votes, tmp_path):
+    model.label_stream(votes[:100])
+    held = model.state_nbytes
+    for _ in range(5):
+        model.label_stream(votes)
+    assert model.state_nbytes == held
+
+
+def test_a_row_of_abstentions_is_no_error(model):
+    if model.abstentions == "random":
+        pytest.skip("random votes stand in for abstentions: no row is without votes")
+    model.label_stream([[1, 1, 0, 1]] * 5)
+    step = model.update([-1, -1, -1, -1])
+    assert step.label == -1
+    assert step.n_votes == 0
+    assert np.allclose(step.proba, 1 / len(model.classes), rtol=0, atol=1e-15)
+
+
+def test_any_block_can_be_labeled_given_the_rows_before_it(model, votes):
+    """Finite memory: a block needs the largest window's rows before it and its row number, nothing older."""
+    reach = max(getattr(model, "windows", [getattr(model, "fixed_window", 1) or 0]))
+    if reach == 0 or reach > 100:
+        pytest.skip("this model remembers all the past, or more of it than the test stream holds")
+    whole = model.clone().label_stream(votes)
+    begin, end = 180, 260
+    junk = random_stream(99, begin - reach, 5, len(model.classes), 0.5)
+    block = model.clone().partial_fit(junk).partial_fit(votes[begin - reach : begin]).label_stream(votes[begin:end])
+    same(block, whole[begin:end])
+
+
+def test_describe_says_how_votes_are_read(model, votes):
+    model.label_stream(votes)
+    text = model.describe()
+    assert "abstention -1 or missing (Snorkel format, assumed)" in text
+    assert "labeler_4" in text
+    assert str(model.n_rows) in text
+    assert repr(model) in text
+
+
+def test_results_hold_together(model, votes):
+    out = model.label_stream(votes)
+    assert len(out) == 300
+    assert out.probability.tolist() == out.proba.max(axis=1).tolist()
+    assert [step.label for step in out] == out.labels.tolist()
+    assert out[-1].window == out.windows[-1]
+    assert np.array_equal(out[10:20].weights, out.weights[10:20])
+    assert np.array_equal(out[::-3].codes, out.codes[::-3])
+    assert model.accuracies.shape == (5,)
+    if not isinstance(model, driftvote.MajorityLabelModel):
+        assert np.array_equal(model.accuracies, out.accuracies[-1])
+        assert np.array_equal(model.diluted_accuracies, out.diluted_accuracies[-1])
+        assert np.array_equal(model.coverage, out.coverage[-1])
+    assert np.array_equal(model.get_weights(), model.accuracies)
+    told = out[5].as_dict()
+    assert told["accuracies"]["labeler_3"] == out.accuracies[5, 3]
+    assert told["proba"] == dict(zip(out.classes, out.proba[5].tolist(), strict=True))
+    with pytest.raises(IndexError):
+        out[300]
