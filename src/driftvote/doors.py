@@ -71,7 +71,9 @@ def read_batch(data: Any, form: VoteFormat, roster: Roster, **keys: str | None) 
         return read_array(data, form, roster)
     if isinstance(data, (list, tuple)):
         _refuse_keys(keys, "a list of rows")
-        if data and all(isinstance(row, Mapping) for row in data):
+        if not data:
+            raise VoteError("there are no votes to read: the list of rows is empty")
+        if all(isinstance(row, Mapping) for row in data):
             return read_records(data, form)
         return read_array(_as_array(data), form, roster)
     from driftvote import frames

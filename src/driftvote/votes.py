@@ -128,7 +128,7 @@ class VoteFormat:
             return "add it to classes=[...], or declare it as abstain=..."
         if isinstance(value, str):
             return f"pass classes=[...] for text classes, or labelers=[...] if {column!r} is not a labeler"
-        whole = isinstance(value, (int, float)) and not isinstance(value, bool) and value == math.floor(value)
+        whole = isinstance(value, (int, float)) and not isinstance(value, bool) and float(value).is_integer()
         if self.name == "snorkel" and whole and float(value) >= self.n_classes:  # type: ignore[arg-type]
             return f"pass n_classes={int(value) + 1} or more if there are more classes"  # type: ignore[call-overload]
         if self.name == "signed" and whole:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +39,7 @@ def write_state(path: str | Path, header: dict[str, Any], arrays: Arrays) -> Non
 def read_state(path: str | Path) -> tuple[dict[str, Any], Arrays]:
     """Header and arrays of a state file, or an error that names what is wrong with it."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with open(path, "rb") as file, _archive(file) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise StateError(f"{path}: there is no such state file") from None
@@ -50,6 +50,13 @@ def read_state(path: str | Path) -> tuple[dict[str, Any], Arrays]:
     header = _opened(path, arrays.pop("header"))
     _check_arrays(path, header, arrays)
     return header, arrays
+
+
+def _archive(file: BinaryIO) -> Any:
+    archive = np.load(file, allow_pickle=False)
+    if isinstance(archive, np.ndarray):
+        raise ValueError("a single array")
+    return archive
 
 
 def _opened(path: str | Path, raw: npt.NDArray[Any]) -> dict[str, Any]:

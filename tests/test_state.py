@@ -1,0 +1,189 @@
+"""State files: atomic, versioned, and refused by name of what is wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import zipfile
+
+import numpy as np
+import pytest
+from streams_for_tests import random_stream
+
+import driftvote
+from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel, StateError
+from driftvote.files import state as state_file
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "state.npz"
+    AdaptiveLabelModel(windows=[1, 2, 4, 8]).fit(random_stream(1, 50, 4)).save(path)
+    return path
+
+
+def rewritten(path, change):
+    """The same file with its parts changed by hand."""
+    with np.load(path) as archive:
+        parts = {name: archive[name] for name in archive.files}
+    change(parts)
+    np.savez(path, **parts)
+    return path
+
+
+def edit_header(parts, reseal=True, **changes):
+    _, _, text = parts["header"].tobytes().decode().partition("\n")
+    header = {**json.loads(text), **changes}
+    text = json.dumps(header, sort_keys=True)
+    seal = state_file._sealed(text) if reseal else parts["header"].tobytes().decode().partition("\n")[0] + "\n" + text
+    parts["header"] = np.frombuffer(seal.encode(), np.uint8)
+
+
+def refuse(path, message, kind=AdaptiveLabelModel):
+    with pytest.raises(StateError, match=message) as caught:
+        kind.load(path)
+    assert str(path) in str(caught.value)
+
+
+def test_it_is_a_plain_npz_with_a_json_header(saved):
+    with np.load(saved, allow_pickle=False) as archive:
+        assert set(archive.files) == {"header", "rows", "sums", "votes", "clock"}
+        header = json.loads(archive["header"].tobytes().decode().partition("\n")[2])
+    assert header["version"] == 1
+    assert header["model"] == "AdaptiveLabelModel"
+    assert header["settings"]["windows"] == [1, 2, 4, 8]
+    assert header["driftvote"] == driftvote.__version__
+
+
+def test_another_version(saved):
+    refuse(rewritten(saved, lambda p: edit_header(p, version=2)), "state version 2 .* reads version 1")
+
+
+def test_another_model(saved):
+    refuse(saved, "this is the state of AdaptiveLabelModel, not of MajorityLabelModel", MajorityLabelModel)
+    refuse(rewritten(saved, lambda p: edit_header(p, model="Oracle")), "state of Oracle")
+
+
+def test_cut_short(saved):
+    whole = saved.read_bytes()
+    for keep in (0, 1, 30, len(whole) // 2, len(whole) - 1):
+        saved.write_bytes(whole[:keep])
+        refuse(saved, "not a whole state file")
+
+
+def test_a_changed_array(saved):
+    def change(parts):
+        parts["sums"] = parts["sums"] + 1
+
+    refuse(rewritten(saved, change), "'sums' does not match its checksum")
+
+
+def test_a_flipped_bit_anywhere_is_noticed(saved):
+    whole = bytearray(saved.read_bytes())
+    rng = np.random.default_rng(0)
+    with zipfile.ZipFile(saved) as archive:
+        infos = archive.infolist()
+    for info in infos:  # a bit inside the data of each part
+        inside = info.header_offset + 30 + len(info.filename) + 100
+        broken = bytearray(whole)
+        broken[inside + int(rng.integers(0, 10))] ^= 1
+        saved.write_bytes(broken)
+        with pytest.raises(StateError):
+            AdaptiveLabelModel.load(saved)
+
+
+def test_a_changed_header(saved):
+    refuse(rewritten(saved, lambda p: edit_header(p, reseal=False, labelers=["x", "y", "z", "w"])), "header does not match")
+
+
+def test_a_missing_or_foreign_array(saved, tmp_path):
+    whole = saved.read_bytes()
+    refuse(rewritten(saved, lambda p: p.pop("votes")), "'votes' is missing")
+    saved.write_bytes(whole)
+    refuse(rewritten(saved, lambda p: p.update(extra=np.ones(2))), "'extra' does not belong")
+    saved.write_bytes(whole)
+    refuse(rewritten(saved, lambda p: p.pop("header")), "it has no header")
+
+
+def reshaped(parts, **arrays):
+    """Arrays replaced together with their checksums: a file that is whole but does not fit."""
+    parts.update(arrays)
+    sums = {name: state_file._checksum(np.ascontiguousarray(a)) for name, a in parts.items() if name != "header"}
+    edit_header(parts, checksums=sums)
+
+
+def test_arrays_that_do_not_fit_the_model(saved):
+    whole = saved.read_bytes()
+    refuse(rewritten(saved, lambda p: reshaped(p, sums=np.zeros((2, 2), np.int64))), r"'sums' is int64 of shape \(2, 2\), not")
+    saved.write_bytes(whole)
+
+    def drop(parts):
+        del parts["rows"]
+        reshaped(parts)
+
+    refuse(rewritten(saved, drop), "lacks the array 'rows'")
+    saved.write_bytes(whole)
+    refuse(rewritten(saved, lambda p: edit_header(p, settings={"beta": -1})), "does not fit AdaptiveLabelModel: beta must be")
+
+
+def test_foreign_files(tmp_path):
+    refuse(tmp_path / "none.npz", "no such state file")
+    (tmp_path / "text.npz").write_text("hello")
+    refuse(tmp_path / "text.npz", "not a whole state file")
+    np.save(tmp_path / "array.npy", np.ones(3))
+    refuse(tmp_path / "array.npy", "not a whole state file")
+    np.savez(tmp_path / "other.npz", header=np.frombuffer(b"seal\n[1]", np.uint8))
+    refuse(tmp_path / "other.npz", "its header is of another kind")
+    np.savez(tmp_path / "noise.npz", header=np.frombuffer(b"\xff\xfe", np.uint8))
+    refuse(tmp_path / "noise.npz", "header is damaged")
+    np.savez(tmp_path / "pickle.npz", header=np.array([{"a": 1}], object))
+    refuse(tmp_path / "pickle.npz", "not a whole state file")
+
+
+def test_a_failed_save_leaves_the_old_file_and_nothing_else(saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(OSError, match="No space left"):
+        AdaptiveLabelModel().fit([[1, 1, 1]]).save(saved)
+    assert saved.read_bytes() == before
+    assert os.listdir(saved.parent) == [saved.name]
+
+
+def test_classes_that_json_cannot_hold(tmp_path):
+    model = AdaptiveLabelModel(classes=[("a", 1), ("b", 2)])
+    assert model.update({"x": ("a", 1), "y": ("b", 2), "z": ("a", 1)}).label == ("a", 1)
+    with pytest.raises(StateError, match=r"class \('a', 1\) cannot be written"):
+        model.save(tmp_path / "s.npz")
+    assert not os.listdir(tmp_path)
+
+
+def test_the_file_has_ordinary_permissions(saved):
+    os.chmod(saved, 0o640)
+    AdaptiveLabelModel().fit([[1, 1, 1]]).save(saved)
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o640
+
+
+def test_the_file_does_not_grow_with_the_rows(tmp_path):
+    model = FixedWindowLabelModel(window=64)
+    sizes = []
+    for _ in range(3):
+        model.label_stream(random_stream(1, 500, 5))
+        model.save(tmp_path / "s.npz")
+        sizes.append((tmp_path / "s.npz").stat().st_size)
+    # The header writes the row count and the time as text, so a few bytes may come.
+    assert max(sizes) - min(sizes) < 64
+
+
+def test_text_classes_and_names_come_back(tmp_path):
+    model = AdaptiveLabelModel(classes=["no", "yes"], abstain="?")
+    model.update({"ä": "no", "β": "yes", "c d": "?"})
+    model.save(tmp_path / "s.npz")
+    loaded = driftvote.load(tmp_path / "s.npz")
+    assert loaded.labelers == ("ä", "β", "c d")
+    assert loaded.update({"new one": "yes"}).label == model.update({"new one": "yes"}).label
+    assert loaded.labelers[-1] == "new one"
