@@ -1,0 +1,50 @@
+"""A fresh environment with the base dependencies and nothing else: does the package install and work?
+
+Run by `make test-bare`; not collected by pytest.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+SMOKE = """
+import importlib.util, sys
+for name in ("pandas", "polars", "matplotlib", "plotly", "scipy", "pytest", "pyspark", "duckdb"):
+    assert importlib.util.find_spec(name) is None, f"{name} came with the base install"
+import numpy as np
+import driftvote
+import pyarrow as pa
+votes = np.random.default_rng(0).integers(0, 2, size=(300, 4))
+model = driftvote.AdaptiveLabelModel()
+out = model.label_stream(votes)
+assert len(out) == 300 and np.isfinite(out.proba).all()
+assert out.to_frame().num_rows == 300
+names = [f"labeler_{i}" for i in range(4)]
+again = driftvote.AdaptiveLabelModel().label_stream(pa.table({n: votes[:, i] for i, n in enumerate(names)}))
+assert (again.proba == out.proba).all()
+model.save(sys.argv[1])
+assert driftvote.load(sys.argv[1]).update(votes[0]).label == model.update(votes[0]).label
+print("bare install: labels, frames and state work")
+"""
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        venv.create(home / "env", with_pip=True)
+        python = str(home / "env" / "bin" / "python")
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, str(ROOT)], check=True)
+        subprocess.run([python, "-c", SMOKE, str(home / "state.npz")], check=True, cwd=home)
+        command = str(home / "env" / "bin" / "driftvote")
+        subprocess.run([command, "demo", "--out", str(home / "demo"), "--rows", "2000"], check=True, cwd=home)
+        assert (home / "demo" / "labels.csv").stat().st_size > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

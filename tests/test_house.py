@@ -1,0 +1,124 @@
+"""The house rules: import direction, public names, sizes, and nothing of this machine in the tree."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pkgutil
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import driftvote
+
+PACKAGE = Path(driftvote.__file__).parent
+ROOT = Path(__file__).parents[1]
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# Floors of the house, lowest first; a module imports from its own floor or from below, never from above.
+FLOORS = [
+    ["kernels", "errors", "_version"],
+    ["theory", "randomness", "agreements", "windows", "accuracies", "weights", "labels", "votes", "labelers", "doors", "frames"],
+    ["files", "streams"],
+    ["models"],
+    ["cli"],
+]  # fmt: skip
+FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}
+
+
+def imports_of(path: Path) -> set[str]:
+    """First-level driftvote modules that a file imports, inside functions too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module] if node.module != "driftvote" else [f"driftvote.{a.name}" for a in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        found |= {name.split(".")[1] for name in names if name.startswith("driftvote.")}
+    return found
+
+
+def place_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def upward_imports(files: dict[str, set[str]]) -> list[str]:
+    return [f"{who} -> {what}" for who, found in files.items() for what in found if FLOOR[what] > FLOOR[who]]
+
+
+def test_imports_point_one_way():
+    files: dict[str, set[str]] = {}
+    for path in MODULES:
+        if place_of(path) != "__init__":
+            files.setdefault(place_of(path), set()).update(imports_of(path))
+    assert set(files) <= set(FLOOR), "a module that no floor names"
+    assert upward_imports(files) == []
+
+
+def test_the_direction_check_can_fail():
+    assert upward_imports({"kernels": {"models"}}) == ["kernels -> models"]
+
+
+def test_kernels_import_numba_in_one_place_only():
+    for path in MODULES:
+        if "import numba" in path.read_text() or "from numba" in path.read_text():
+            assert path.name == "_jit.py"
+
+
+def all_modules() -> list[str]:
+    return [m.name for m in pkgutil.walk_packages([str(PACKAGE)], "driftvote.")]
+
+
+@pytest.mark.parametrize("name", ["driftvote", *all_modules()])
+def test_every_public_name_resolves(name):
+    module = importlib.import_module(name)
+    for public in getattr(module, "__all__", []):
+        assert hasattr(module, public)
+    assert module.__doc__, "a module says what it is for"
+
+
+def test_public_classes_and_methods_are_documented():
+    for name in driftvote.__all__:
+        thing = getattr(driftvote, name)
+        if isinstance(thing, type):
+            assert thing.__doc__
+            for member, value in vars(thing).items():
+                if not member.startswith("_") and callable(value):
+                    assert value.__doc__, f"{name}.{member}"
+
+
+def functions(path: Path) -> list[tuple[str, int, int]]:
+    """Name, lines of body without the docstring, and arguments of every function."""
+    found = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            lines = (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
+            found.append((node.name, lines, len(node.args.args) + len(node.args.kwonlyargs)))
+    return found
+
+
+@pytest.mark.parametrize("path", MODULES, ids=[str(p.relative_to(PACKAGE)) for p in MODULES])
+def test_files_and_functions_stay_small(path):
+    assert len(path.read_text().splitlines()) <= 300
+    for name, lines, arguments in functions(path):
+        assert lines <= 50, name
+        if "kernels" in path.parts:
+            assert arguments <= 8, name
+
+
+def test_the_tree_names_no_machine():
+    """No absolute home or work paths, and no data files, in what is committed."""
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    for name in listed.stdout.split():
+        path = ROOT / name
+        if not path.is_file():
+            continue
+        assert path.stat().st_size < 500_000, f"{name} is too large to be source"
+        text = path.read_text(errors="ignore")
+        assert not re.search(r"(?<![\w.])/(?:root|home|work)/\w", text.replace("/(?:root|home|work)/", "")), name

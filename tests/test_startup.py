@@ -1,0 +1,126 @@
+"""What importing costs, and that nothing is compiled twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import driftvote
+from driftvote.kernels import _jit
+
+HEAVY = ["pandas", "polars", "pyarrow", "matplotlib", "plotly", "pyspark", "scipy", "duckdb", "typer", "rich", "http.server", "jinja2"]  # fmt: skip
+
+# Labels a few rows through every kernel and tells, kernel by kernel, whether its code came from the cache.
+PROBE = """
+import json, sys
+import numpy as np
+import driftvote
+from driftvote.kernels import chunk, weights, accuracies, agreements
+model = driftvote.AdaptiveLabelModel()
+model.label_stream(np.random.default_rng(0).integers(-1, 2, size=(500, 5)))
+model.partial_fit([[1, 0, 1, 1, 0]])
+assert model.predict([[1, 1, 1, 0, 0]]).shape == (1,)
+used = [chunk.label_chunk, chunk.learn_chunk, chunk.estimate, chunk.vote_chunk, weights.weigh_rows]
+print(json.dumps({
+    "hits": [sum(k.stats.cache_hits.values()) for k in used],
+    "misses": [sum(k.stats.cache_misses.values()) for k in used],
+    "accuracies": model.accuracies.tolist(),
+}))
+"""
+
+
+def run(code: str, **env: str) -> str:
+    clean = {key: value for key, value in os.environ.items() if not key.startswith("NUMBA")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**clean, **env}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_import_is_light():
+    code = f"import sys, driftvote; print([m for m in {HEAVY!r} if m in sys.modules])"
+    assert run(code).strip() == "[]"
+
+
+def test_import_compiles_nothing():
+    code = """
+import driftvote, gc
+from numba.core.dispatcher import Dispatcher
+kernels = [k for k in gc.get_objects() if isinstance(k, Dispatcher) and k.__module__.startswith("driftvote")]
+print(len(kernels) > 10, sum(len(k.signatures) for k in kernels))
+"""
+    assert run(code).strip() == "True 0"
+
+
+@pytest.mark.slow
+def test_a_second_process_compiles_nothing(tmp_path):
+    first = json.loads(run(PROBE, NUMBA_CACHE_DIR=str(tmp_path)))
+    assert all(first["misses"])
+    second = json.loads(run(PROBE, NUMBA_CACHE_DIR=str(tmp_path)))
+    assert second["misses"] == [0] * 5
+    assert all(second["hits"])
+    assert second["accuracies"] == first["accuracies"]
+
+
+def as_nobody() -> None:
+    """Root may write anywhere; a read-only folder means something only to somebody else."""
+    if os.getuid() == 0:
+        os.setgid(65534)
+        os.setuid(65534)
+
+
+@pytest.mark.slow
+def test_a_read_only_package_is_cached_in_the_users_folder(tmp_path):
+    site, home = tmp_path / "site", tmp_path / "home"
+    shutil.copytree(Path(driftvote.__file__).parent, site / "driftvote", ignore=shutil.ignore_patterns("__pycache__"))
+    home.mkdir()
+    home.chmod(0o777)
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_mode & 0o005 != 0o005 and folder.stat().st_uid == os.getuid():
+            folder.chmod(folder.stat().st_mode | 0o055)
+    for path in [site, *site.rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("NUMBA", "XDG"))}
+    env |= {"HOME": str(home), "PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"}
+
+    def probe() -> dict[str, list[int]]:
+        code = f"import sys; sys.path.insert(0, {str(site)!r})\n{PROBE}"
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=env, cwd=home, preexec_fn=as_nobody, capture_output=True, text=True, check=False
+        )
+        if done.returncode and "Permission denied" in done.stderr and "site-packages" in done.stderr:
+            pytest.skip("another user cannot read this interpreter's packages")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    assert all(probe()["misses"])
+    assert probe()["misses"] == [0] * 5
+    assert not list(site.rglob("*.nbi"))
+    # With nowhere to write at all, the package still works; it only compiles in memory.
+    home.chmod(0o555)
+    shutil.rmtree(home / ".cache")
+    assert all(count == 0 for count in probe()["hits"])
+
+
+def test_without_a_place_for_the_cache_kernels_compile_in_memory(monkeypatch):
+    calls = []
+
+    def njit(**flags):
+        calls.append(flags)
+        if flags.get("cache"):
+            raise RuntimeError("cannot cache function 'f': no locator available")
+        return lambda function: function
+
+    monkeypatch.setattr(_jit.numba, "njit", njit)
+    assert _jit.jit(len) is len
+    assert [flags.get("cache", False) for flags in calls] == [True, False]
+    monkeypatch.setattr(_jit.numba, "njit", lambda **flags: (_ for _ in ()).throw(RuntimeError("other trouble")))
+    with pytest.raises(RuntimeError, match="other trouble"):
+        _jit.jit(len)
