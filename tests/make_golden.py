@@ -18,7 +18,10 @@ def cases() -> dict[str, tuple[LabelModel, np.ndarray]]:
     many = simulate(np.tile([0.8, 0.7, 0.6, 0.5, 0.9], (1500, 1)), 4, n_classes=4, coverage=0.6).votes
     return {
         "adaptive_swap": (AdaptiveLabelModel(), swap(1600, 1).votes),
-        "adaptive_paper_blocks": (AdaptiveLabelModel(windows=[10, 40, 200, 700], beta=0.05), paper_blocks(400, 2).votes),
+        "adaptive_paper_blocks": (
+            AdaptiveLabelModel(windows=[10, 40, 200, 700], beta=0.05),
+            paper_blocks(400, 2).votes,
+        ),
         "adaptive_many_classes": (AdaptiveLabelModel(n_classes=4), many),
         "paper_with_abstentions": (AdaptiveLabelModel.paper(4, seed=3), many),
         "fixed_100": (FixedWindowLabelModel(window=100, n_classes=4), many),

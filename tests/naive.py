@@ -45,9 +45,7 @@ def agreement_table(counted: np.ndarray, n_classes: int) -> np.ndarray:
 def threshold(k: int, n: int, settings: Settings) -> float:
     sizes, m = settings.windows, len(settings.windows)
     a = math.sqrt(2 * math.log((2 * m - 1) * n * (n - 1) / settings.delta))
-    return a * (
-        2 * settings.beta / math.sqrt(sizes[k]) + math.sqrt((1 - sizes[k] / sizes[k + 1]) / sizes[k])
-    )
+    return a * (2 * settings.beta / math.sqrt(sizes[k]) + math.sqrt((1 - sizes[k] / sizes[k + 1]) / sizes[k]))
 
 
 def choose_window(table: np.ndarray, t: int, settings: Settings) -> int:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
-from streams_for_tests import random_chunks, random_stream, rows_for
 
 import driftvote
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel
 from driftvote.randomness import fill_abstentions
+
+import naive
+from streams_for_tests import random_chunks, random_stream, rows_for
 
 DYADIC = tuple(2**k for k in range(20))
 STREAMS = [

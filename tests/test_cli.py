@@ -11,11 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
-from streams_for_tests import rows_for
 from typer.testing import CliRunner
 
 from driftvote import DriftvoteError, __version__, cli
 from driftvote.files.labels import write_table
+
+from streams_for_tests import rows_for
 
 runner = CliRunner()
 

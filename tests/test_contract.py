@@ -8,10 +8,11 @@ import pickle
 
 import numpy as np
 import pytest
-from streams_for_tests import random_stream
 
 import driftvote
 from driftvote import FixedWindowLabelModel, LabelModel
+
+from streams_for_tests import random_stream
 
 
 def kinds() -> list[type[LabelModel]]:

@@ -9,9 +9,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from streams_for_tests import random_stream
 
 from driftvote import AdaptiveLabelModel, LabelerError, MajorityLabelModel, OrderError, VoteError
+
+from streams_for_tests import random_stream
 
 NAMES = ["ann", "bob", "cat", "dan"]
 VOTES = random_stream(1, 120, 4, 2, 0.3)
@@ -33,7 +34,9 @@ def wide_frames():
         "arrow": pa.table(wide_dict()),
         "record batch": pa.record_batch(wide_dict()),
         "records": [{n: v for n, v in zip(NAMES, row.tolist(), strict=True) if v >= 0} for row in VOTES],
-        "records with None": [dict(zip(NAMES, [None if v < 0 else v for v in row.tolist()], strict=True)) for row in VOTES],
+        "records with None": [
+            dict(zip(NAMES, [None if v < 0 else v for v in row.tolist()], strict=True)) for row in VOTES
+        ],
     }
 
 
@@ -81,7 +84,9 @@ KEYS = {"task": "task", "labeler": "worker", "label": "label", "time": "at"}
 
 def kept_rows():
     """Tasks with at least one vote, by the time of their last vote."""
-    ends = {t: max(t * 10 + i * 3 for i in range(4) if VOTES[t, i] >= 0) for t in range(len(VOTES)) if (VOTES[t] >= 0).any()}
+    ends = {
+        t: max(t * 10 + i * 3 for i in range(4) if VOTES[t, i] >= 0) for t in range(len(VOTES)) if (VOTES[t] >= 0).any()
+    }
     return sorted(ends, key=ends.get)
 
 
@@ -246,7 +251,9 @@ def timed(values):
         ),
     ],
 )
-@pytest.mark.parametrize("convert", [pd.DataFrame, pl.from_pandas, lambda f: pa.Table.from_pandas(f, preserve_index=False)])
+@pytest.mark.parametrize(
+    "convert", [pd.DataFrame, pl.from_pandas, lambda f: pa.Table.from_pandas(f, preserve_index=False)]
+)
 def test_time_must_not_go_backwards(good, bad, convert, tmp_path):
     model = AdaptiveLabelModel()
     model.label_stream(convert(timed(good)), time="when")

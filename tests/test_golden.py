@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 
-import make_golden
 import pytest
+
+import make_golden
 
 CASES = make_golden.cases()
 

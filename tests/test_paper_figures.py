@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from streams_for_tests import COMPILED, DATA, needs_data
 
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel, VoteError
 from driftvote.streams.awa2 import Awa2
 from driftvote.streams.synthetic import simulate
+
+from streams_for_tests import COMPILED, DATA, needs_data
 
 # The paper's table of the image stream; "+- standard error over three runs" left out.
 PAPER = {
@@ -26,7 +27,9 @@ def streams():
 
 def drawn(make, streams):
     """Per cent right over the three streams, ties drawn at random as in the paper."""
-    return np.mean([100 * (make(seed).label_stream(v).codes == truth).mean() for seed, (v, truth) in enumerate(streams)])
+    return np.mean(
+        [100 * (make(seed).label_stream(v).codes == truth).mean() for seed, (v, truth) in enumerate(streams)]
+    )
 
 
 def expected(make, streams):

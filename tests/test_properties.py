@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from streams_for_tests import COMPILED, random_stream
 
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel
+
+import naive
+from streams_for_tests import COMPILED, random_stream
 
 common = settings(
     max_examples=150 if COMPILED else 15, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
@@ -26,7 +27,9 @@ def streams(draw, classes=st.integers(2, 5)):
         rows = draw(st.integers(1, 30))
         votes = draw(hnp.arrays(np.int8, (rows, n), elements=st.integers(-1, n_classes - 1)))
     else:
-        votes = random_stream(draw(st.integers(0, 10**6)), draw(st.integers(30, 300)), n, n_classes, draw(st.floats(0, 0.9)))
+        votes = random_stream(
+            draw(st.integers(0, 10**6)), draw(st.integers(30, 300)), n, n_classes, draw(st.floats(0, 0.9))
+        )
     return votes, n_classes
 
 
@@ -70,7 +73,9 @@ def test_a_unanimous_row_is_never_overturned(case):
         if model.abstentions == "zero":
             assert np.array_equal(model.label_stream(votes).codes[unanimous], top[unanimous])
     full = unanimous & (votes >= 0).all(axis=1)
-    assert np.array_equal(AdaptiveLabelModel.paper(n_classes, votes="snorkel").label_stream(votes).codes[full], top[full])
+    assert np.array_equal(
+        AdaptiveLabelModel.paper(n_classes, votes="snorkel").label_stream(votes).codes[full], top[full]
+    )
 
 
 @common
@@ -128,9 +133,7 @@ def test_reordering_the_labelers_permutes_the_accuracies(case, seed):
 
 def test_reordering_is_put_to_the_test_often_enough():
     """The condition above must not swallow the property."""
-    unique = [
-        the_strongest_pairs_are_unique(random_stream(seed, 300, 5, 2, 0.1), 128, 2) for seed in range(50)
-    ]
+    unique = [the_strongest_pairs_are_unique(random_stream(seed, 300, 5, 2, 0.1), 128, 2) for seed in range(50)]
     assert sum(unique) >= 25
 
 

@@ -9,11 +9,12 @@ import zipfile
 
 import numpy as np
 import pytest
-from streams_for_tests import random_stream
 
 import driftvote
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel, StateError
 from driftvote.files import state as state_file
+
+from streams_for_tests import random_stream
 
 
 @pytest.fixture
@@ -94,7 +95,9 @@ def test_a_flipped_bit_anywhere_is_noticed(saved):
 
 
 def test_a_changed_header(saved):
-    refuse(rewritten(saved, lambda p: edit_header(p, reseal=False, labelers=["x", "y", "z", "w"])), "header does not match")
+    refuse(
+        rewritten(saved, lambda p: edit_header(p, reseal=False, labelers=["x", "y", "z", "w"])), "header does not match"
+    )
 
 
 def test_a_missing_or_foreign_array(saved, tmp_path):
@@ -115,7 +118,10 @@ def reshaped(parts, **arrays):
 
 def test_arrays_that_do_not_fit_the_model(saved):
     whole = saved.read_bytes()
-    refuse(rewritten(saved, lambda p: reshaped(p, sums=np.zeros((2, 2), np.int64))), r"'sums' is int64 of shape \(2, 2\), not")
+    refuse(
+        rewritten(saved, lambda p: reshaped(p, sums=np.zeros((2, 2), np.int64))),
+        r"'sums' is int64 of shape \(2, 2\), not",
+    )
     saved.write_bytes(whole)
 
     def drop(parts):
@@ -124,7 +130,10 @@ def test_arrays_that_do_not_fit_the_model(saved):
 
     refuse(rewritten(saved, drop), "lacks the array 'rows'")
     saved.write_bytes(whole)
-    refuse(rewritten(saved, lambda p: edit_header(p, settings={"beta": -1})), "does not fit AdaptiveLabelModel: beta must be")
+    refuse(
+        rewritten(saved, lambda p: edit_header(p, settings={"beta": -1})),
+        "does not fit AdaptiveLabelModel: beta must be",
+    )
 
 
 def test_foreign_files(tmp_path):

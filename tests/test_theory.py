@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 import pytest
-from streams_for_tests import rows_for
 
 from driftvote import AdaptiveLabelModel, theory
 from driftvote.streams.synthetic import simulate
+
+from streams_for_tests import rows_for
 
 N, ROWS, DELTA, BETA = 4, 2048, 0.1, 0.1
 SIZES = [2**k for k in range(12)]
@@ -66,8 +67,7 @@ def test_the_guarantee_over_many_streams(kind):
     drift_sums = np.concatenate([[0.0], np.cumsum(steps[::-1])])
     bound = theory.agreement_bound(SIZES, BETA, FACTOR, drift_sums.tolist())
     assert bound == pytest.approx(
-        theory.phi(SIZES, BETA)
-        * min(FACTOR / math.sqrt(r) + drift_sums[r - 1] for r in range(1, ROWS + 1))
+        theory.phi(SIZES, BETA) * min(FACTOR / math.sqrt(r) + drift_sums[r - 1] for r in range(1, ROWS + 1))
     )
     held, tight = 0, 0
     for seed in range(runs):

@@ -140,9 +140,10 @@ def _encode_column(series: nw.Series[Any], form: VoteFormat) -> tuple[npt.NDArra
             missing = missing | np.isnan(values)
         codes = form.encode(values)
     else:
-        empty = np.empty(len(series), object)
-        empty[:] = series.to_list()
-        codes = form.encode(np.where(missing, None, empty))
+        cells = np.empty(len(series), object)
+        cells[:] = series.to_list()
+        cells[missing] = None
+        codes = form.encode(cells)
     return np.where(missing, -1, codes).astype(code_dtype(form.n_classes)), missing
 
 

@@ -38,7 +38,7 @@ class Roster:
         if self.names and width != len(self.names):
             raise LabelerError(
                 f"a row must hold {len(self.names)} votes, one for each of {show_names(self.names)}, not"
-                f" {width}; a labeler that did not vote abstains, and a new one must come with a name (a dict or a frame)"
+                f" {width}; a labeler that did not vote abstains, and a new one needs a name (a dict or a frame)"
             )
         if self.names:
             return self

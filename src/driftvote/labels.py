@@ -41,9 +41,7 @@ def plain_vote(rows: Codes, draws: Floats, n_classes: int) -> tuple[Ints, Floats
     return _vote(rows, np.ones(rows.shape[1]), draws, n_classes, True)
 
 
-def _vote(
-    rows: Codes, weights: Floats, draws: Floats, n_classes: int, shares: bool
-) -> tuple[Ints, Floats]:
+def _vote(rows: Codes, weights: Floats, draws: Floats, n_classes: int, shares: bool) -> tuple[Ints, Floats]:
     labels = np.empty(len(rows), np.int64)
     proba = np.empty((len(rows), n_classes))
     vote_chunk(rows, draws, weights, shares, labels, proba)

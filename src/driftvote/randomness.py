@@ -29,7 +29,7 @@ def uniforms(seed: int, rows: Ints, columns: npt.NDArray[np.signedinteger[Any]])
     start = np.array([seed & 0xFFFFFFFFFFFFFFFF], np.uint64)
     words = _mix(_mix(start + step) ^ rows.astype(np.uint64))
     words = _mix((words + step) ^ columns.astype(np.int64).astype(np.uint64))
-    return (words >> np.uint64(11)) * 2.0**-53
+    return np.asarray((words >> np.uint64(11)) * 2.0**-53, np.float64)
 
 
 def fill_abstentions(codes: Codes, seed: int, first_row: int, n_classes: int, first_column: int = 0) -> Codes:

@@ -67,7 +67,7 @@ class VoteFormat:
         if isinstance(value, float) and math.isnan(value):
             return -1 if _is_nan(self.abstain) else BAD
         try:
-            return self.codes.get(value, BAD)  # type: ignore[call-overload,no-any-return]
+            return self.codes.get(value, BAD)
         except TypeError:  # unhashable
             return BAD
 

@@ -130,9 +130,7 @@ class LevelTests:
     threshold: tuple[float, ...]  # T(k), scaled to the range of the agreements
 
 
-def level_tests(
-    sizes: Sequence[int], n_labelers: int, n_classes: int, beta: float, delta: float
-) -> LevelTests:
+def level_tests(sizes: Sequence[int], n_labelers: int, n_classes: int, beta: float, delta: float) -> LevelTests:
     """Thresholds T(k) turned into integer limits, exactly.
 
     With C = S / (r (K - 1)) and g the common divisor of the two sizes, C_(k+1) - C_k is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numba
 
@@ -12,7 +12,7 @@ R = TypeVar("R")
 
 # fastmath stays off: thresholds and ties are compared exactly, and reordered sums would move them.
 # The GIL is released so that several streams can be labeled from several threads.
-_FLAGS = {"nogil": True, "fastmath": False, "error_model": "numpy"}
+_FLAGS: dict[str, Any] = {"nogil": True, "fastmath": False, "error_model": "numpy"}
 
 
 def jit(function: Callable[P, R]) -> Callable[P, R]:
@@ -23,8 +23,8 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
     better answer than failing to import.
     """
     try:
-        return numba.njit(cache=True, **_FLAGS)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, **_FLAGS)(function)
     except RuntimeError as problem:
         if "cannot cache" not in str(problem):
             raise
-        return numba.njit(**_FLAGS)(function)  # type: ignore[no-any-return]
+        return numba.njit(**_FLAGS)(function)

@@ -74,9 +74,7 @@ def diluted_accuracy(skill: float, n_classes: int) -> float:
 
 
 @jit
-def accuracies_when_voting(
-    skills: Floats, votes: Ints, windows: Ints, n_classes: int, out: Floats
-) -> None:
+def accuracies_when_voting(skills: Floats, votes: Ints, windows: Ints, n_classes: int, out: Floats) -> None:
     """Accuracy of every labeler on every row of a chunk."""
     for t in range(skills.shape[0]):
         for h in range(skills.shape[1]):

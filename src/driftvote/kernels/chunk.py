@@ -48,9 +48,7 @@ def learn_chunk(rows: Codes, memory: Memory, rule: Rule) -> None:
 
 
 @jit
-def vote_chunk(
-    rows: Codes, draws: Floats, weights: Floats, shares: bool, labels: Ints, proba: Floats
-) -> None:
+def vote_chunk(rows: Codes, draws: Floats, weights: Floats, shares: bool, labels: Ints, proba: Floats) -> None:
     """Label rows with given weights; learn nothing.
 
     Probabilities are vote shares (`shares`) or those of the weights.

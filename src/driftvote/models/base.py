@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -15,11 +13,12 @@ import numpy as np
 from driftvote.doors import Batch, is_iterator_of_chunks, read_batch, read_row
 from driftvote.errors import OrderError, StateError
 from driftvote.files.state import read_state, write_state
-from driftvote.kernels.layout import Codes, Floats, Ints
-from driftvote.labelers import Roster, show_names
+from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
+from driftvote.labelers import Roster
 from driftvote.labels import tie_draws
+from driftvote.models.admission import Admitted, aligned, checked_times, roster_after
 from driftvote.models.engine import Engine
-from driftvote.models.estimates import Estimates
+from driftvote.models.known import KnownNow
 from driftvote.models.results import LabeledStream, Step
 from driftvote.models.settings import ABSTENTIONS, one_of, tie_policy, whole
 from driftvote.models.words import FamiliarWords
@@ -29,17 +28,7 @@ from driftvote.votes import check_first_batch, declare_votes
 Self = TypeVar("Self", bound="LabelModel")
 
 
-@dataclass(frozen=True)
-class _Admitted:
-    """A batch that has passed every check, with what the model will be once it is learned."""
-
-    codes: Codes
-    roster: Roster
-    engine: Engine
-    last_time: tuple[str, Any] | None
-
-
-class LabelModel(FamiliarWords, ABC):
+class LabelModel(FamiliarWords, KnownNow, ABC):
     """What all models share: doors, names, state. Subclasses say how votes are weighed.
 
     Parameters are those of the subclasses; see `AdaptiveLabelModel`.
@@ -186,26 +175,22 @@ class LabelModel(FamiliarWords, ABC):
         if self._roster.closed:
             self._roster.joined_by(batch.names)  # refuses unknown names
         roster = self._roster if self._roster.names else Roster(batch.names)
-        return _aligned(batch, roster)
+        return aligned(batch, roster)
 
     # -- admission: every check before anything changes ----------------------------------------
 
-    def _admit(self, batch: Batch) -> _Admitted:
+    def _admit(self, batch: Batch) -> Admitted:
         if batch.origin.door == "long" and batch.times is None:
             raise OrderError("a long frame needs time=, the column that says when each vote was cast")
         if not self.n_rows:
             check_first_batch(self._form, batch.codes, batch.literal)
-        last_time = self._checked_times(batch)
-        roster = (
-            self._roster.for_width(batch.codes.shape[1])
-            if batch.names is None
-            else self._roster.joined_by(batch.names)
-        )
+        last_time = checked_times(batch.times, self._last_time)
+        roster = roster_after(self._roster, batch)
         engine = self._engine_for(roster)
-        codes = batch.codes if batch.names in (None, roster.names) else _aligned(batch, roster)
+        codes = batch.codes if batch.names in (None, roster.names) else aligned(batch, roster)
         if self.abstentions == "random":
             codes = fill_abstentions(codes, self.seed, engine.n_rows, self._form.n_classes)
-        return _Admitted(codes, roster, engine, last_time)
+        return Admitted(codes, roster, engine, last_time)
 
     def _engine_for(self, roster: Roster) -> Engine:
         if self._engine is None:
@@ -215,110 +200,14 @@ class LabelModel(FamiliarWords, ABC):
             return self._engine
         # The past of a newcomer is all abstentions, filled by the same draws as if it had been there.
         remembered = self._engine.remembered()
-        past = np.full((remembered, joining), -1, np.int16 if self._form.n_classes > 126 else np.int8)
+        past = np.full((remembered, joining), -1, code_dtype(self._form.n_classes))
         if self.abstentions == "random":
             first = self.n_rows - remembered
             past = fill_abstentions(past, self.seed, first, self._form.n_classes, self._engine.n_labelers)
         return self._grown(self._engine, past)
 
-    def _checked_times(self, batch: Batch) -> tuple[str, Any] | None:
-        if batch.times is None:
-            return self._last_time
-        times = batch.times
-        kind, last = self._last_time or (times.kind, times.values[0])
-        if kind != times.kind:
-            raise OrderError(f"the time column held {kind}s so far and holds {times.kind}s now; keep to one kind")
-        for row, value in enumerate(times.values):
-            if not value >= last:
-                before = f"row {row - 1}" if row else "the row before this batch"
-                raise OrderError(
-                    f"row {row} (counting from 0): time {times.show(value)} is before {times.show(last)} of"
-                    f" {before}; sort the rows by time"
-                )
-            last = value
-        return times.kind, last
-
-    def _take(self, admitted: _Admitted) -> None:
+    def _take(self, admitted: Admitted) -> None:
         self._roster, self._engine, self._last_time = admitted.roster, admitted.engine, admitted.last_time
-
-    # -- what is known now ---------------------------------------------------------------------
-
-    def _current(self) -> Estimates:
-        engine = self._engine or self._new_engine(len(self._roster))
-        return engine.current()
-
-    @property
-    def labelers(self) -> tuple[str, ...]:
-        """Names of the labelers, in the order of every array; empty until votes name them."""
-        return self._roster.names
-
-    @property
-    def classes(self) -> tuple[Any, ...]:
-        """Class values, in the order of `predict_proba`."""
-        return self._form.classes
-
-    @property
-    def n_rows(self) -> int:
-        """Rows learned from."""
-        return 0 if self._engine is None else self._engine.n_rows
-
-    @property
-    def window(self) -> int:
-        """How many of the last rows count now; 0 before the first row."""
-        return int(self._current().windows[0])
-
-    @property
-    def accuracies(self) -> Floats:
-        """Accuracy of each labeler when it votes, now."""
-        return self._current().accuracies[0]
-
-    @property
-    def diluted_accuracies(self) -> Floats:
-        """Accuracy of each labeler with abstentions counted as blind guesses, now."""
-        return self._current().diluted_accuracies[0]
-
-    @property
-    def weights(self) -> Floats:
-        """What a vote of each labeler counts now."""
-        return self._current().weights[0]
-
-    @property
-    def coverage(self) -> Floats:
-        """Share of the rows in the window on which each labeler voted."""
-        return self._current().coverage[0]
-
-    @property
-    def state_nbytes(self) -> int:
-        """Bytes of state; bounded by the largest window, whatever the number of rows."""
-        return 0 if self._engine is None else self._engine.nbytes
-
-    def get_params(self) -> dict[str, Any]:
-        """The settings, as keywords that make the same model again."""
-        return copy.deepcopy(self._settings)
-
-    def describe(self) -> str:
-        """What the model is, how it reads votes, and what it knows, in a few lines."""
-        names = show_names(self.labelers) if self.labelers else "named by the first votes"
-        lines = [
-            repr(self),
-            f"votes: {self._form.describe()}",
-            f"labelers: {names}",
-            f"rows: {self.n_rows}, window: {self.window}",
-        ]
-        if self.n_rows:
-            now = self._current()
-            for place, name in enumerate(self.labelers):
-                lines.append(
-                    f"  {name}: accuracy {now.accuracies[0, place]:.3f} when it votes,"
-                    f" coverage {now.coverage[0, place]:.3f}, weight {now.weights[0, place]:.3f}"
-                )
-        return "\n".join(lines)
-
-    def __repr__(self) -> str:
-        usual = inspect.signature(type(self)).parameters
-        told = {key: value for key, value in self._settings.items() if value != usual[key].default}
-        shown = [f"{key}={value!r}" for key, value in told.items()]
-        return f"{type(self).__name__}({', '.join(shown)})"
 
     # -- state ---------------------------------------------------------------------------------
 
@@ -358,7 +247,9 @@ class LabelModel(FamiliarWords, ABC):
         header, arrays = read_state(path)
         kind = LabelModel._kinds.get(header["model"])
         if kind is None or not issubclass(kind, cls):
-            raise StateError(f"{path}: this is the state of {header['model']}, not of {cls.__name__}; load it with that")
+            raise StateError(
+                f"{path}: this is the state of {header['model']}, not of {cls.__name__}; load it with that"
+            )
         try:
             model = kind(**header["settings"])
             model._roster = Roster(tuple(header["labelers"]), model._roster.closed)
@@ -369,14 +260,6 @@ class LabelModel(FamiliarWords, ABC):
         except (TypeError, ValueError) as problem:
             raise StateError(f"{path}: the state does not fit {header['model']}: {problem}") from problem
         return model
-
-
-def _aligned(batch: Batch, roster: Roster) -> Codes:
-    """The batch's columns in the order of the roster; names it does not have are left out."""
-    codes = np.full((len(batch.codes), len(roster)), -1, batch.codes.dtype)
-    places = roster.places(batch.names or ())
-    codes[:, places[places >= 0]] = batch.codes[:, places >= 0]
-    return codes
 
 
 def load(path: str | Path) -> LabelModel:

@@ -216,5 +216,6 @@ def expect(arrays: Arrays, name: str, dtype: Any, shape: tuple[int, ...]) -> Non
     found = arrays[name]
     if found.dtype != np.dtype(dtype) or found.shape != shape:
         raise StateError(
-            f"the state's array {name!r} is {found.dtype} of shape {found.shape}, not {np.dtype(dtype)} of shape {shape}"
+            f"the state's array {name!r} is {found.dtype} of shape {found.shape}, not"
+            f" {np.dtype(dtype)} of shape {shape}"
         )

@@ -29,7 +29,7 @@ def probability(name: str, value: Number) -> float:
     return number
 
 
-def clip_range(value: Iterable[Number]) -> tuple[float, float]:
+def clip_range(value: object) -> tuple[float, float]:
     """The pair (low, high) that accuracies are limited to."""
     ends = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else ()
     if len(ends) != 2:

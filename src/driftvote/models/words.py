@@ -11,7 +11,7 @@ from driftvote.votes import VoteFormat
 
 
 class FamiliarWords:
-    """`predict`, `predict_proba` (Snorkel, scikit-learn), `learn_one`, `predict_one` (river), `get_weights` (Snorkel)."""
+    """The words of Snorkel and scikit-learn (`predict`, `get_weights`) and of river (`learn_one`)."""
 
     _form: VoteFormat
     _roster: Roster
@@ -58,7 +58,7 @@ class FamiliarWords:
 
     def get_weights(self) -> Floats:
         """Snorkel's word for the estimated accuracies (when voting); log-odds weights are `weights`."""
-        return self.accuracies  # type: ignore[attr-defined,no-any-return]
+        return self.accuracies  # type: ignore[attr-defined]
 
 
 def _shaped_labels(labels: Any, origin: Origin) -> Any:

@@ -55,7 +55,7 @@ class Awa2:
         The draws are the authors', in their order: a fair coin for the group, the block's ratio for the
         animal, then an image of that animal with repetition.
         """
-        rng = np.random.RandomState(seed)  # noqa: NPY002 - the paper's streams come from this generator
+        rng = np.random.RandomState(seed)
         rows, truth = [], []
         for ratio in RATIOS:
             for _ in range(BLOCK):
@@ -90,7 +90,7 @@ def _read_matrix(path: Path) -> dict[str, dict[str, int]]:
                 raise VoteError(f"{path}: there is no entry {animal!r} -> {name!r}") from None
             if value not in (0, 1):
                 raise VoteError(f"{path}: {animal!r} -> {name!r} is {value!r}, not 0 or 1")
-    return matrix  # type: ignore[no-any-return]
+    return matrix
 
 
 def _require_columns(path: Path, columns: Any) -> None:
