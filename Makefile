@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 # Two workers: the suite is planned for a machine of two cores.
 JOBS ?= 2
 
-.PHONY: help install demo test test-jit test-nojit test-bare check format golden clean bench quality reproduce docs
+.PHONY: help install demo test test-jit test-nojit test-bare check format golden clean bench docs
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,6 +45,12 @@ check: $(VENV)/.dev  ## style, types, import direction
 format: $(VENV)/.dev  ## let ruff tidy up
 	$(BIN)/ruff format src tests benchmarks
 	$(BIN)/ruff check --fix src tests benchmarks
+
+bench: $(VENV)/.dev  ## measure; writes the tables in docs/
+	$(BIN)/python benchmarks/startup.py
+
+docs: $(VENV)/.dev  ## run every example of the documentation and follow its links
+	$(BIN)/python -m pytest -q tests/test_docs.py
 
 golden: $(VENV)/.dev  ## write the golden files anew (only when results are meant to change)
 	$(BIN)/python tests/make_golden.py

@@ -38,6 +38,7 @@ VOTES = [
     ("sums of two", lambda: skills_from_sums(np.array([1]), 2, 1), LabelerError, "at least 3 labelers"),
     ("class 2 of 2", lambda: label([[1, 0, 1], [0, 2, 1]]), VoteError,
      r"row 1 \(counting from 0\), column 'labeler_1': 2 is neither a class \(0, 1\) nor an abstention \(-1\); pass n_classes=3 or more"),
+    ("a whole float is shown as the number it is", lambda: label(np.array([[1.0, 5.0, 0.0]])), VoteError, "'labeler_1': 5 is neither"),
     ("below -1", lambda: label([[1, 0, -2]]), VoteError, r"'labeler_2': -2 is neither .*classes=\[\.\.\.\], abstain="),
     ("half a class", lambda: label(np.array([[1, 0.5, 0]])), VoteError, r"'labeler_1': 0.5 is neither"),
     ("infinity", lambda: label(np.array([[1, np.inf, 0]])), VoteError, "inf is neither"),

@@ -237,8 +237,16 @@ def test_describe_says_how_votes_are_read(model, votes):
     assert repr(model) in text
 
 
+def test_before_the_first_row_everybody_counts_the_same():
+    model = driftvote.AdaptiveLabelModel(labelers=["a", "b", "c"])
+    assert (model.window, model.weights.tolist(), model.coverage.tolist()) == (0, [1.0] * 3, [0.0] * 3)
+    assert model.accuracies.tolist() == pytest.approx([np.e / (1 + np.e)] * 3)
+    assert "rows: 0, window: 0" in model.describe()
+
+
 def test_results_hold_together(model, votes):
     out = model.label_stream(votes)
+    assert repr(out).startswith("LabeledStream(300 rows, 5 labelers")
     assert len(out) == 300
     assert out.probability.tolist() == out.proba.max(axis=1).tolist()
     assert [step.label for step in out] == out.labels.tolist()

@@ -1,0 +1,71 @@
+"""The documentation: examples run, links lead somewhere, settings are listed."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from driftvote import AdaptiveLabelModel
+
+from streams_for_tests import COMPILED
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+ids = [str(page.relative_to(ROOT)) for page in PAGES]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_examples_run(page):
+    if page.name == "quickstart.md" and not COMPILED:
+        pytest.skip("its stream is long enough to show drift; that needs compiled kernels")
+    parser = doctest.DocTestParser()
+    test = parser.get_doctest(page.read_text(), {}, page.name, str(page), 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner.run(test)
+    assert runner.summarize().failed == 0
+
+
+def test_the_readmes_python_runs_and_says_what_it_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert len(blocks) >= 3
+    for block in blocks:
+        exec(block, names)
+    assert os.listdir(tmp_path) == ["judges.npz"]
+    assert names["judges"].n_rows == 2
+    first: dict[str, object] = {}
+    exec(blocks[0], first)
+    assert first["out"].labels.tolist() == [0, 1, 0]
+    assert (first["step"].label, first["step"].window) == (1, 1)
+    assert str(first["step"].probability).startswith("0.998")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=ids)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
+
+
+def test_every_page_can_be_reached_from_the_readme():
+    reached, todo = set(), [ROOT / "README.md"]
+    while todo:
+        page = todo.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        for target in re.findall(r"\]\(([^)#]+\.md)", page.read_text()):
+            todo.append((page.parent / target).resolve())
+    assert set(PAGES) <= reached
+
+
+def test_every_setting_is_in_the_quickstart():
+    page = (ROOT / "docs" / "quickstart.md").read_text()
+    for name in inspect.signature(AdaptiveLabelModel).parameters:
+        assert f"`{name}`" in page or f"`{name}=" in page or f"{name}=" in page, name
