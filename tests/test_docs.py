@@ -60,8 +60,7 @@ def test_every_page_can_be_reached_from_the_readme():
         if page in reached:
             continue
         reached.add(page)
-        for target in re.findall(r"\]\(([^)#]+\.md)", page.read_text()):
-            todo.append((page.parent / target).resolve())
+        todo += [(page.parent / target).resolve() for target in re.findall(r"\]\(([^)#]+\.md)", page.read_text())]
     assert set(PAGES) <= reached
 
 
