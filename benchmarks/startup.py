@@ -75,7 +75,7 @@ another folder. Importing compiles nothing either.
 
 Median of {RUNS} fresh processes; driftvote {__version__}, Python {platform.python_version()},
 NumPy {np.__version__}, Numba {numba.__version__}, {platform.machine()}, {os.cpu_count()} cores.
-Absolute times are this machine's; the ratio between the two columns is what carries over.
+Times move with the machine and its load; what carries over is that a filled cache saves all the compiling.
 
 Run it again: `make bench`.
 """

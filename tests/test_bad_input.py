@@ -31,13 +31,17 @@ def label(data, **settings):
 
 VOTES = [
     # what, call, kind, message
-    ("two columns", lambda: label([[1, 0]]), LabelerError, r"at least 3 labelers are needed .* not 2; .*labelers=\[\.\.\.\]"),
+    ("two columns", lambda: label([[1, 0]]), LabelerError, r"at least 3 labelers are needed .* not 2; add labelers"),
     ("two declared", lambda: AdaptiveLabelModel(labelers=["a", "b"]), LabelerError, "at least 3 labelers"),
     ("two keys", lambda: AdaptiveLabelModel().update({"a": 1, "b": 0}), LabelerError, "at least 3 labelers"),
     ("two frame columns", lambda: label(pd.DataFrame({"a": [1], "b": [0]})), LabelerError, "at least 3 labelers"),
+    ("unknown name before its value", lambda: AdaptiveLabelModel(labelers=["a", "b", "c"]).update({"id": "x", "a": 1}), LabelerError, "unknown labeler 'id'"),
+    ("NaN among declared numbers", lambda: label(np.array([[0, np.nan, 1]]), classes=[0, 1]), VoteError, "write abstentions as None, or pass a data frame"),
+    ("id column beside text classes", lambda: label(pd.DataFrame({"id": ["x"], "a": ["no"], "b": ["no"], "c": ["no"]}), classes=["no", "yes"]), VoteError, r"labelers=\[\.\.\.\] if 'id' is not one"),
+    ("a frame library we do not know", lambda: label([[1, 1, 0]]).to_frame("duckdb"), SettingError, "backend must be 'pandas', 'polars' or 'pyarrow'"),
     ("sums of two", lambda: skills_from_sums(np.array([1]), 2, 1), LabelerError, "at least 3 labelers"),
     ("class 2 of 2", lambda: label([[1, 0, 1], [0, 2, 1]]), VoteError,
-     r"row 1 \(counting from 0\), column 'labeler_1': 2 is neither a class \(0, 1\) nor an abstention \(-1\); pass n_classes=3 or more"),
+     r"row 1 of this batch \(counting from 0\), column 'labeler_1': 2 is neither a class \(0, 1\) nor an abstention \(-1\); pass n_classes=3 or more"),
     ("a whole float is shown as the number it is", lambda: label(np.array([[1.0, 5.0, 0.0]])), VoteError, "'labeler_1': 5 is neither"),
     ("below -1", lambda: label([[1, 0, -2]]), VoteError, r"'labeler_2': -2 is neither .*classes=\[\.\.\.\], abstain="),
     ("half a class", lambda: label(np.array([[1, 0.5, 0]])), VoteError, r"'labeler_1': 0.5 is neither"),

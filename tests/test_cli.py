@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from driftvote import DriftvoteError, __version__, cli
@@ -39,7 +40,11 @@ def test_demo_tells_the_story(tmp_path):
     with (tmp_path / "demo" / "labels.csv").open() as file:
         lines = list(csv.DictReader(file))
     assert len(lines) == rows
-    assert list(lines[0]) == ["label", "probability", "proba_0", "proba_1", "window", "n_votes"]
+    # The printed figure can be worked out again from the file.
+    half = [line for line in lines if int(line["row"]) >= rows // 2]
+    right = sum(0.5 if line["label"] == "-1" else line["label"] == line["truth"] for line in half) / len(half)
+    assert second["adaptive window"] == pytest.approx(100 * right, abs=0.051)
+    assert {"vote_labeler_4", "accuracy_labeler_4", "window"} <= set(lines[0])
 
 
 def test_version_and_help():
@@ -56,26 +61,57 @@ def test_every_command_is_documented_with_an_example():
         assert f"Example: driftvote {name}" in command.callback.__doc__
 
 
-def test_an_error_is_one_line_and_exit_code_2(tmp_path):
+MISTAKES = [
+    (["demo", "--rows", "x"], "Invalid value for '--rows'"),
+    (["dem"], "No such command 'dem'"),
+    (["demo", "--out", "{file}/x"], "file/x: Not a directory; choose another place"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "message"), MISTAKES)
+def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, arguments, message):
     (tmp_path / "file").write_text("")
-    done = subprocess.run(
-        [sys.executable, "-c", "from driftvote.cli import main; main()", "demo", "--rows", "200", "--out", str(tmp_path / "file" / "x")],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    arguments = [argument.format(file=tmp_path / "file") for argument in arguments]
+    done = subprocess.run([sys.executable, "-m", "driftvote", *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("driftvote: ")
+    assert message in done.stderr
     assert done.stderr.count("\n") == 1
 
 
-def test_main_turns_our_errors_into_one_line(monkeypatch, capsys):
-    def fail():
-        raise DriftvoteError("the sky is falling; wear a hat")
+@pytest.mark.parametrize(
+    ("problem", "sentence"),
+    [
+        (DriftvoteError("the sky is falling; wear a hat"), "the sky is falling; wear a hat"),
+        (OSError(28, "No space left on device", "x.csv"), "x.csv: No space left on device; choose another place"),
+        (typer.Abort(), "interrupted"),
+        (typer.BadParameter("not like this"), "Invalid value: not like this ('driftvote --help' tells the commands)"),
+    ],
+)
+def test_main_turns_errors_into_one_line(monkeypatch, capsys, problem, sentence):
+    def fail(standalone_mode):
+        raise problem
 
     monkeypatch.setattr(cli, "app", fail)
     with pytest.raises(SystemExit) as caught:
         cli.main()
     assert caught.value.code == 2
-    assert capsys.readouterr().err == "driftvote: the sky is falling; wear a hat\n"
+    assert capsys.readouterr().err == f"driftvote: {sentence}\n"
+
+
+def test_without_arguments_the_command_helps(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["driftvote"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    shown = capsys.readouterr()
+    assert "demo" in shown.out + shown.err
+
+
+def test_a_command_that_works_exits_with_0(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["driftvote", "--version"])
+    with pytest.raises(SystemExit) as caught:
+        cli.main()
+    assert caught.value.code == 0
 
 
 def test_tables_are_written_by_extension(tmp_path):

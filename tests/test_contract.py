@@ -233,8 +233,14 @@ def test_describe_says_how_votes_are_read(model, votes):
     text = model.describe()
     assert "abstention -1 or missing (Snorkel format, assumed)" in text
     assert "labeler_4" in text
+    assert ("not estimated" in text) == isinstance(model, driftvote.MajorityLabelModel)
     assert str(model.n_rows) in text
     assert repr(model) in text
+
+
+def test_a_model_can_be_described_before_it_knows_anybody(model):
+    assert "named by the first votes" in model.describe()
+    assert (model.window, model.accuracies.shape, model.coverage.shape) == (0, (0,), (0,))
 
 
 def test_before_the_first_row_everybody_counts_the_same():
@@ -254,10 +260,9 @@ def test_results_hold_together(model, votes):
     assert np.array_equal(out[10:20].weights, out.weights[10:20])
     assert np.array_equal(out[::-3].codes, out.codes[::-3])
     assert model.accuracies.shape == (5,)
-    if not isinstance(model, driftvote.MajorityLabelModel):
-        assert np.array_equal(model.accuracies, out.accuracies[-1])
-        assert np.array_equal(model.diluted_accuracies, out.diluted_accuracies[-1])
-        assert np.array_equal(model.coverage, out.coverage[-1])
+    assert np.array_equal(model.accuracies, out.accuracies[-1])
+    assert np.array_equal(model.diluted_accuracies, out.diluted_accuracies[-1])
+    assert np.array_equal(model.coverage, out.coverage[-1])
     assert np.array_equal(model.get_weights(), model.accuracies)
     told = out[5].as_dict()
     assert told["accuracies"]["labeler_3"] == out.accuracies[5, 3]

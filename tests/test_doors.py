@@ -296,3 +296,53 @@ def test_a_closed_roster_refuses_strangers_everywhere():
     for call in (model.update, model.predict_one):
         with pytest.raises(LabelerError, match=r"unknown labeler 'zoe'.*ann, bob, cat, dan"):
             call({"ann": 1, "zoe": 1})
+
+
+def test_numbered_columns_are_named_by_their_numbers():
+    frame = pd.DataFrame(np.where(VOTES < 0, np.nan, VOTES))
+    model = AdaptiveLabelModel(labelers=[0, 1, 2, 3])
+    assert np.array_equal(model.label_stream(frame).proba, reference().proba)
+    assert AdaptiveLabelModel().label_stream(frame).labelers == ("0", "1", "2", "3")
+    assert list(frame.columns) == [0, 1, 2, 3]
+
+
+def test_a_row_in_which_nobody_votes_may_be_an_empty_dict():
+    model = AdaptiveLabelModel(labelers=NAMES)
+    step = model.update({})
+    assert (step.label, step.n_votes, model.n_rows) == (-1, 0, 1)
+    named = AdaptiveLabelModel()
+    named.update({"a": 1, "b": None, "c": None})
+    assert named.update({}).label == -1
+    assert named.labelers == ("a", "b", "c")
+
+
+def test_whole_classes_stay_whole_in_pandas():
+    frame = pd.DataFrame({"a": [1, 2], "b": [1, 1], "c": [1, 2], "d": [1, 1]})
+    model = MajorityLabelModel(classes=[1, 2, 3])
+    assert model.label_stream(frame).to_frame()["label"].astype(object).tolist() == [1, pd.NA]
+    assert str(model.predict(frame).dtype) == "Int64"
+
+
+def test_nan_among_text_is_a_missing_cell():
+    text = np.array([["ham", "spam", np.nan, "ham"]], object)
+    assert AdaptiveLabelModel(classes=["ham", "spam"]).label_stream(text).n_votes.tolist() == [3]
+
+
+def test_chunks_without_rows_give_results_without_rows():
+    frame = pl.DataFrame(wide_dict())
+    parts = list(AdaptiveLabelModel().label_stream(iter([frame[:0], frame[:50], frame[:0], frame[50:]])))
+    assert [len(part) for part in parts] == [0, 50, 0, 70]
+    assert parts[2].accuracies.shape == (0, 4)
+    assert np.array_equal(parts[3].proba, reference().proba[50:])
+    assert AdaptiveLabelModel().fit(iter([frame[:0], frame])).n_rows == 120
+
+
+def test_a_bad_chunk_leaves_the_chunks_before_it():
+    chunks = iter([VOTES[:50], VOTES[50:80] + 9, VOTES[80:]])
+    model = AdaptiveLabelModel()
+    with pytest.raises(VoteError, match="row 0 of this batch"):
+        list(model.label_stream(chunks))
+    assert model.n_rows == 50
+    with pytest.raises(VoteError):
+        model.fit(iter([VOTES, VOTES + 9]))
+    assert model.n_rows == 50  # fit is all or nothing

@@ -163,6 +163,11 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(saved, monkeypatch):
     assert os.listdir(saved.parent) == [saved.name]
 
 
+def test_a_folder_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="No such file or directory: '.*missing'"):
+        AdaptiveLabelModel().save(tmp_path / "missing" / "s.npz")
+
+
 def test_classes_that_json_cannot_hold(tmp_path):
     model = AdaptiveLabelModel(classes=[("a", 1), ("b", 2)])
     assert model.update({"x": ("a", 1), "y": ("b", 2), "z": ("a", 1)}).label == ("a", 1)

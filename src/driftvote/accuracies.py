@@ -17,12 +17,12 @@ MIN_LABELERS = 3
 """With two labelers only the product of their skills can be seen, not either of them."""
 
 
-def check_enough_labelers(n_labelers: int) -> None:
+def check_enough_labelers(n_labelers: int, way_out: str = "add labelers") -> None:
     """Refuse a panel whose accuracies no method could identify."""
     if n_labelers < MIN_LABELERS:
         raise LabelerError(
             f"at least {MIN_LABELERS} labelers are needed to tell from their agreement who is right, not"
-            f" {n_labelers}; if the first rows name only some of them, declare all with labelers=[...]"
+            f" {n_labelers}; {way_out}"
         )
 
 

@@ -74,7 +74,7 @@ def read_batch(data: Any, form: VoteFormat, roster: Roster, **keys: str | None) 
         if not data:
             raise VoteError("there are no votes to read: the list of rows is empty")
         if all(isinstance(row, Mapping) for row in data):
-            return read_records(data, form)
+            return read_records(data, form, roster)
         return read_array(_as_array(data), form, roster)
     from driftvote import frames
 
@@ -86,7 +86,7 @@ def read_row(row: Any, form: VoteFormat, roster: Roster) -> Batch:
     if hasattr(row, "to_dict") and hasattr(row, "index"):
         row = row.to_dict()
     if isinstance(row, Mapping):
-        return read_records([row], form)
+        return read_records([row], form, roster)
     votes = row if isinstance(row, np.ndarray) else _as_array([row])[0]
     if np.ndim(votes) != 1 or not len(votes):
         raise VoteError(
@@ -94,6 +94,11 @@ def read_row(row: Any, form: VoteFormat, roster: Roster) -> Batch:
             " use label_stream for several rows"
         )
     return read_array(votes[None, :], form, roster)
+
+
+def is_empty_chunk(chunk: Any) -> bool:
+    """A chunk without rows: harmless in the middle of a stream."""
+    return not isinstance(chunk, Mapping) and hasattr(chunk, "__len__") and len(chunk) == 0
 
 
 def read_array(values: npt.NDArray[Any], form: VoteFormat, roster: Roster) -> Batch:
@@ -115,11 +120,13 @@ def read_array(values: npt.NDArray[Any], form: VoteFormat, roster: Roster) -> Ba
     return Batch(None, codes, literal=bool((codes == -1).any()))
 
 
-def read_records(records: Sequence[Mapping[Any, Any]], form: VoteFormat) -> Batch:
+def read_records(records: Sequence[Mapping[Any, Any]], form: VoteFormat, roster: Roster) -> Batch:
     """One dict {labeler: vote} a row; who is not named abstains, and so do None and NaN."""
     keys = tuple(dict.fromkeys(key for record in records for key in record))
     names = unique_names(keys)
-    if not names:
+    if roster.closed:
+        roster.joined_by(names)  # a name that nobody declared explains more than the value it came with
+    if not names and not roster.names:
         raise VoteError("row 0 (counting from 0) names no labeler; a row is a dict such as {'a': 1, 'b': 0, 'c': 1}")
     place = {key: i for i, key in enumerate(keys)}
     codes = np.full((len(records), len(names)), -1, code_dtype(form.n_classes))

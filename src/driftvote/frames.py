@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftvote.doors import Batch, Origin, Times
-from driftvote.errors import LabelerError, OrderError, VoteError
+from driftvote.errors import LabelerError, OrderError, SettingError, VoteError
 from driftvote.kernels.layout import code_dtype
 from driftvote.labelers import unique_names
 from driftvote.votes import BAD, VoteFormat
@@ -48,7 +48,7 @@ def open_frame(data: Any) -> Frame:
     try:
         if not lazy:
             _refuse_repeated_columns(data)
-        return nw.from_native(data, eager_only=True)
+        return nw.from_native(_with_text_columns(data), eager_only=True)
     except TypeError:
         raise VoteError(
             f"cannot read votes from {type(data).__name__}{lazy}; pass an array, a list of rows or dicts,"
@@ -58,9 +58,14 @@ def open_frame(data: Any) -> Frame:
 
 def _refuse_repeated_columns(data: Any) -> None:
     """Narwhals would refuse them too, but not in our words."""
-    columns = getattr(data, "column_names", getattr(data, "columns", ()))
-    if len(set(columns)) < len(columns):
-        unique_names(columns)
+    unique_names(getattr(data, "column_names", getattr(data, "columns", ())))
+
+
+def _with_text_columns(data: Any) -> Any:
+    """A pandas frame whose columns are numbered 0, 1 ... gets them as text, as labelers have it."""
+    if nw.dependencies.is_pandas_dataframe(data) and not all(isinstance(name, str) for name in data.columns):
+        return data.set_axis([str(name) for name in data.columns], axis=1)
+    return data
 
 
 def _read_wide(frame: Frame, form: VoteFormat, columns: Sequence[str], time: str | None) -> Batch:
@@ -182,15 +187,34 @@ def _refuse_repeated_votes(cells: npt.NDArray[np.int64], frame: Frame, task: str
 
 def make_frame(columns: dict[str, Any], backend: Any, index: Any = None) -> Any:
     """Columns as a frame of the given library, with the index a pandas frame came with."""
-    native = nw.from_dict(columns, backend=backend).to_native()
-    if index is not None and nw.dependencies.is_pandas_dataframe(native):
-        native.index = index
+    try:
+        native = nw.from_dict(columns, backend=backend).to_native()
+    except (ImportError, ValueError, TypeError) as problem:
+        raise SettingError(
+            f"backend must be 'pandas', 'polars' or 'pyarrow', and installed, not {backend!r}"
+        ) from problem
+    if nw.dependencies.is_pandas_dataframe(native):
+        for name, values in columns.items():
+            if _whole_with_gaps(values):  # pandas would make them floats
+                native[name] = native[name].astype("Int64")
+        if index is not None:
+            native.index = index
     return native
+
+
+def _whole_with_gaps(values: Any) -> bool:
+    """A list of ints in which some are missing."""
+    if not isinstance(values, list) or None not in values:
+        return False
+    return all(value is None or type(value) is int for value in values)
 
 
 def make_series(name: str, values: Any, backend: Any, index: Any = None) -> Any:
     """One column, likewise."""
     native = nw.new_series(name, values, backend=backend).to_native()
-    if index is not None and nw.dependencies.is_pandas_series(native):
-        native.index = index
+    if nw.dependencies.is_pandas_series(native):
+        if _whole_with_gaps(values):
+            native = native.astype("Int64")
+        if index is not None:
+            native.index = index
     return native

@@ -54,7 +54,10 @@ class Roster:
                 f"unknown labeler {newcomers[0]!r}: labelers= declares {show_names(self.names)};"
                 " correct the name, declare it too, or leave labelers= out to let labelers join"
             )
-        check_enough_labelers(len(self.names) + len(newcomers))
+        check_enough_labelers(
+            len(self.names) + len(newcomers),
+            "if the first rows name only some, declare all with labelers=[...], or name the rest with a vote of None",
+        )
         return Roster(self.names + newcomers, self.closed) if newcomers else self
 
     def places(self, names: Sequence[str]) -> Ints:

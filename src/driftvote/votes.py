@@ -65,7 +65,8 @@ class VoteFormat:
         if isinstance(value, bool) and self.name == "signed":
             return BAD  # False would read as an abstention
         if isinstance(value, float) and math.isnan(value):
-            return -1 if _is_nan(self.abstain) else BAD
+            # Among text classes NaN is how pandas writes a missing cell.
+            return -1 if _is_nan(self.abstain) or (self.name == "classes" and self.abstain is None) else BAD
         try:
             return self.codes.get(value, BAD)
         except TypeError:  # unhashable
@@ -117,15 +118,19 @@ class VoteFormat:
     def refuse(self, row: int, column: str, value: object) -> VoteError:
         """The error for a value without a meaning."""
         return VoteError(
-            f"row {row} (counting from 0), column {column!r}: {_show(value)} is neither a class"
+            f"row {row} of this batch (counting from 0), column {column!r}: {_show(value)} is neither a class"
             f" ({self._show_classes()}) nor an abstention ({_show(self.abstain)}); {self._way_out(value, column)}"
         )
 
     def _way_out(self, value: object, column: str) -> str:
         if _is_nan(value):
-            return f"write abstentions as {_show(self.abstain)}, or pass a data frame, where a missing cell abstains"
+            written = "None" if self.abstain is None else _show(self.abstain)
+            return f"write abstentions as {written}, or pass a data frame, where a missing cell abstains"
         if self.name == "classes":
-            return "add it to classes=[...], or declare it as abstain=..."
+            return (
+                "add it to classes=[...], declare it as abstain=..., or name the labelers with labelers=[...]"
+                f" if {column!r} is not one"
+            )
         if isinstance(value, str):
             return f"pass classes=[...] for text classes, or labelers=[...] if {column!r} is not a labeler"
         whole = isinstance(value, (int, float)) and not isinstance(value, bool) and float(value).is_integer()

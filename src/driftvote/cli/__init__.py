@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import typer
 
@@ -36,10 +37,27 @@ def _options(
 app.command()(demo)
 
 
+# The parent of every mistake in the arguments; typer carries it but does not export it.
+_Misuse: Any = typer.BadParameter.__mro__[1]
+
+
 def main() -> None:
     """Run the command line; an error is one line and exit code 2, never a traceback."""
     try:
-        app()
-    except (DriftvoteError, OSError) as problem:
-        typer.echo(f"driftvote: {problem}", err=True)
-        sys.exit(BAD_INPUT)
+        sys.exit(app(standalone_mode=False) or 0)
+    except _Misuse as problem:
+        if type(problem).__name__ == "NoArgsIsHelpError":
+            problem.show()  # the help text
+        else:
+            _complain(f"{problem.format_message()} ('driftvote --help' tells the commands)")
+    except OSError as problem:
+        _complain(f"{problem.filename or 'output'}: {problem.strerror or problem}; choose another place")
+    except DriftvoteError as problem:
+        _complain(str(problem))
+    except typer.Abort:
+        _complain("interrupted")
+    sys.exit(BAD_INPUT)
+
+
+def _complain(sentence: str) -> None:
+    typer.echo(f"driftvote: {sentence}", err=True)

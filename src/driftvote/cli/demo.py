@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import typer
@@ -28,7 +29,7 @@ def demo(
     stream = swap(rows, seed)
     adaptive = AdaptiveLabelModel().label_stream(stream.votes)
     out.mkdir(parents=True, exist_ok=True)
-    write_table(out / "labels.csv", adaptive.to_frame("pyarrow"))
+    write_table(out / "labels.csv", _labels_table(stream, adaptive))
     console = Console()
     console.print(
         f"{rows:,} rows, 5 labelers; accuracies {_shown(stream, 0)} swap to {_shown(stream, -1)} at row {rows // 2:,}"
@@ -36,6 +37,18 @@ def demo(
     console.print(_table(stream, adaptive))
     console.print(_windows(adaptive, rows // 2))
     console.print(f"labels: {out / 'labels.csv'}")
+
+
+def _labels_table(stream: SimulatedStream, adaptive: LabeledStream) -> Any:
+    """Everything that the printed table can be checked with: votes, truth, label and what it was made from."""
+    import pyarrow as pa
+
+    table = adaptive.to_frame("pyarrow", per_labeler=True)
+    votes = {f"vote_{name}": stream.votes[:, place] for place, name in enumerate(adaptive.labelers)}
+    first = {"row": np.arange(len(adaptive)), "truth": stream.truth, **votes}
+    for name, values in reversed(first.items()):
+        table = table.add_column(0, name, pa.array(values))
+    return table
 
 
 def _shown(stream: SimulatedStream, row: int) -> str:
@@ -74,6 +87,6 @@ def _windows(adaptive: LabeledStream, half: int) -> str:
     after = adaptive.windows[half:]
     lowest = int(after.argmin())
     return (
-        f"window: {adaptive.windows[half - 1]:,} rows just before the swap, {after[lowest]:,} rows"
-        f" {lowest:,} rows after it, {after[-1]:,} rows at the end"
+        f"window: {adaptive.windows[half - 1]:,} just before the swap; down to {after[lowest]:,} at {lowest:,} rows"
+        f" after it; {after[-1]:,} at the end"
     )

@@ -17,7 +17,11 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     It lies beside `path` until then, because only within one file system is a rename atomic.
     """
     path = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    except OSError as problem:
+        # Named after the folder that is missing or closed, not after a temporary file nobody asked for.
+        raise type(problem)(problem.errno, problem.strerror, str(path.parent)) from None
     try:
         with os.fdopen(handle, "wb") as file:
             yield file

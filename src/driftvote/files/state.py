@@ -43,8 +43,10 @@ def read_state(path: str | Path) -> tuple[dict[str, Any], Arrays]:
             arrays = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise StateError(f"{path}: there is no such state file") from None
+    except PermissionError:
+        raise StateError(f"{path}: the state file may not be read") from None
     except (zipfile.BadZipFile, ValueError, EOFError, OSError, AttributeError, KeyError) as problem:
-        raise StateError(f"{path}: not a whole state file, cut short or of another kind ({problem})") from problem
+        raise StateError(f"{path}: not a whole state file; it was cut short or is of another kind") from problem
     if "header" not in arrays:
         raise StateError(f"{path}: not a driftvote state: it has no header")
     header = _opened(path, arrays.pop("header"))

@@ -53,8 +53,8 @@ def checked_times(times: Times | None, latest: LastTime) -> LastTime:
         if not value >= last:
             before = f"row {row - 1}" if row else "the row before this batch"
             raise OrderError(
-                f"row {row} (counting from 0): time {times.show(value)} is before {times.show(last)} of {before};"
-                " sort the rows by time"
+                f"row {row} of this batch (counting from 0): time {times.show(value)} is before {times.show(last)}"
+                f" of {before}; sort the rows by time"
             )
         last = value
     return times.kind, last

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from driftvote.doors import Batch, is_iterator_of_chunks, read_batch, read_row
+from driftvote.doors import Batch, is_empty_chunk, is_iterator_of_chunks, read_batch, read_row
 from driftvote.errors import OrderError, StateError
 from driftvote.files.state import read_state, write_state
 from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
@@ -18,6 +18,7 @@ from driftvote.labelers import Roster
 from driftvote.labels import tie_draws
 from driftvote.models.admission import Admitted, aligned, checked_times, roster_after
 from driftvote.models.engine import Engine
+from driftvote.models.estimates import EqualEstimates
 from driftvote.models.known import KnownNow
 from driftvote.models.results import LabeledStream, Step
 from driftvote.models.settings import ABSTENTIONS, one_of, tie_policy, whole
@@ -129,7 +130,16 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
 
     def _label_chunks(self, chunks: Iterator[Any], keys: dict[str, str | None]) -> Iterator[LabeledStream]:
         for chunk in chunks:
-            yield self._label(read_batch(chunk, self._form, self._roster, **keys))
+            if is_empty_chunk(chunk):
+                yield self._nothing()
+            else:
+                yield self._label(read_batch(chunk, self._form, self._roster, **keys))
+
+    def _nothing(self) -> LabeledStream:
+        """The result of a chunk without rows, so that chunks and results stay side by side."""
+        width, none = len(self._roster), np.zeros(0, np.int64)
+        estimates = EqualEstimates(0, width, self._form.n_classes)
+        return LabeledStream(none, np.zeros((0, self._form.n_classes)), estimates, none, self._form, self._roster.names)
 
     def _label(self, batch: Batch) -> LabeledStream:
         admitted = self._admit(batch)
@@ -144,6 +154,8 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
         """Learn from more rows, label none. Takes what `label_stream` takes."""
         chunks = data if is_iterator_of_chunks(data) else [data]
         for chunk in chunks:
+            if chunk is not data and is_empty_chunk(chunk):
+                continue
             admitted = self._admit(read_batch(chunk, self._form, self._roster, **keys))
             self._take(admitted)
             admitted.engine.learn(admitted.codes)
@@ -181,7 +193,10 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
 
     def _admit(self, batch: Batch) -> Admitted:
         if batch.origin.door == "long" and batch.times is None:
-            raise OrderError("a long frame needs time=, the column that says when each vote was cast")
+            raise OrderError(
+                "a long frame needs time=, the column that says when each vote was cast; if its lines are in time order"
+                " already, add a column that counts them"
+            )
         if not self.n_rows:
             check_first_batch(self._form, batch.codes, batch.literal)
         last_time = checked_times(batch.times, self._last_time)

@@ -165,6 +165,7 @@ class EqualEngine(Engine):
         self.n_labelers = n_labelers
         self.n_classes = n_classes
         self.clock = np.zeros(1, np.int64)
+        self.last = np.full((1, n_labelers), -1, code_dtype(n_classes))  # the window: one row
 
     @property
     def n_rows(self) -> int:
@@ -172,7 +173,7 @@ class EqualEngine(Engine):
 
     @property
     def nbytes(self) -> int:
-        return self.clock.nbytes
+        return self.clock.nbytes + self.last.nbytes
 
     def label(self, rows: Codes, draws: Floats) -> Labeled:
         self.learn(rows)
@@ -181,12 +182,13 @@ class EqualEngine(Engine):
 
     def learn(self, rows: Codes) -> None:
         self.clock += len(rows)
+        self.last[:] = rows[-1]
 
     def predict(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
         return plain_vote(rows, draws, self.n_classes)
 
     def current(self) -> Estimates:
-        return EqualEstimates(1, self.n_labelers, self.n_classes, window=min(1, self.n_rows))
+        return EqualEstimates(1, self.n_labelers, self.n_classes, window=min(1, self.n_rows), rows=self.last)
 
     def remembered(self) -> int:
         return 0
@@ -194,14 +196,17 @@ class EqualEngine(Engine):
     def joined_by(self, newcomers: Codes, rule: Rule) -> EqualEngine:
         wider = EqualEngine(self.n_labelers + newcomers.shape[1], self.n_classes)
         wider.clock[:] = self.clock
+        wider.last[:, : self.n_labelers] = self.last
         return wider
 
     def arrays(self) -> Arrays:
-        return {"clock": self.clock}
+        return {"clock": self.clock, "rows": self.last}
 
     def restore(self, arrays: Arrays) -> None:
         expect(arrays, "clock", np.int64, (1,))
+        expect(arrays, "rows", code_dtype(self.n_classes), (1, self.n_labelers))
         self.clock[:] = arrays["clock"]
+        self.last[:] = arrays["rows"]
 
 
 def equal_vote(rows: Codes, draws: Floats, n_classes: int) -> tuple[Ints, Floats]:

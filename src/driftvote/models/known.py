@@ -9,7 +9,7 @@ from typing import Any
 from driftvote.kernels.layout import Floats
 from driftvote.labelers import Roster, show_names
 from driftvote.models.engine import Engine
-from driftvote.models.estimates import Estimates
+from driftvote.models.estimates import EqualEstimates, Estimates
 from driftvote.votes import VoteFormat
 
 
@@ -21,12 +21,10 @@ class KnownNow:
     _engine: Engine | None
     _settings: dict[str, Any]
 
-    def _new_engine(self, n_labelers: int) -> Engine:
-        raise NotImplementedError
-
     def _current(self) -> Estimates:
-        engine = self._engine or self._new_engine(len(self._roster))
-        return engine.current()
+        if self._engine is None:
+            return EqualEstimates(1, len(self._roster), self._form.n_classes, window=0)
+        return self._engine.current()
 
     @property
     def labelers(self) -> tuple[str, ...]:
@@ -86,14 +84,16 @@ class KnownNow:
             f"labelers: {names}",
             f"rows: {self.n_rows}, window: {self.window}",
         ]
-        if self.n_rows:
-            now = self._current()
-            for place, name in enumerate(self.labelers):
-                lines.append(
-                    f"  {name}: accuracy {now.accuracies[0, place]:.3f} when it votes,"
-                    f" coverage {now.coverage[0, place]:.3f}, weight {now.weights[0, place]:.3f}"
-                )
-        return "\n".join(lines)
+        return "\n".join(lines + (self._describe_labelers() if self.n_rows else []))
+
+    def _describe_labelers(self) -> list[str]:
+        """A line for each labeler."""
+        now = self._current()
+        return [
+            f"  {name}: accuracy {now.accuracies[0, place]:.3f} when it votes,"
+            f" coverage {now.coverage[0, place]:.3f}, weight {now.weights[0, place]:.3f}"
+            for place, name in enumerate(self.labelers)
+        ]
 
     def __repr__(self) -> str:
         usual = inspect.signature(type(self)).parameters

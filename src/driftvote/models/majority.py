@@ -59,5 +59,8 @@ class MajorityLabelModel(LabelModel):
         unused = Rule(none, none, none, none, np.zeros(0, np.bool_), self._form.n_classes, 0.5, 0.5, False)
         return engine.joined_by(newcomers, unused)
 
+    def _describe_labelers(self) -> list[str]:
+        return ["  every labeler counts the same; accuracies are not estimated"]
+
     def _first_vote(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
         return plain_vote(rows, draws, self._form.n_classes)

@@ -1,0 +1,5 @@
+"""`python -m driftvote` is the `driftvote` command."""
+
+from driftvote.cli import main
+
+main()

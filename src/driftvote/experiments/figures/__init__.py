@@ -1,0 +1,1 @@
+"""Figures of the experiments: each module draws one experiment from its numbers, in one style."""
