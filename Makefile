@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 # Two workers: the suite is planned for a machine of two cores.
 JOBS ?= 2
 
-.PHONY: help install demo test test-jit test-nojit test-bare check format golden clean bench docs
+.PHONY: help install demo test test-jit test-nojit test-bare check format golden clean bench docs reproduce
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -20,6 +20,10 @@ $(VENV)/.dev: $(VENV)/.base
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@touch $@
 
+$(VENV)/.plots: $(VENV)/.base
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[plots]"
+	@touch $@
+
 install: $(VENV)/.dev  ## a development environment in .venv
 
 demo: $(VENV)/.base  ## label a stream whose labelers swap half-way
@@ -28,10 +32,14 @@ demo: $(VENV)/.base  ## label a stream whose labelers swap half-way
 test: test-jit test-nojit test-bare  ## every test
 
 test-jit: $(VENV)/.dev  ## the tests as users run the package, compiled
-	DRIFTVOTE_DATA=$(DATA) $(BIN)/python -m pytest -n $(JOBS) -q
+	COVERAGE_FILE=.coverage.jit DRIFTVOTE_DATA=$(DATA) $(BIN)/python -m pytest -n $(JOBS) -q --cov --cov-report= --cov-fail-under=0
 
+# Lines of kernels can only be seen with the compiler off; what takes too long there is seen by test-jit.
 test-nojit: $(VENV)/.dev  ## the same with the compiler off, and the coverage of every line
-	NUMBA_DISABLE_JIT=1 DRIFTVOTE_DATA=$(DATA) $(BIN)/python -m pytest -n $(JOBS) -q -m "not slow" --cov --cov-report=term
+	NUMBA_DISABLE_JIT=1 COVERAGE_FILE=.coverage.nojit DRIFTVOTE_DATA=$(DATA) \
+		$(BIN)/python -m pytest -n $(JOBS) -q -m "not slow" --cov --cov-report= --cov-fail-under=0
+	$(BIN)/coverage combine --quiet --keep .coverage.*jit
+	$(BIN)/coverage report
 
 test-bare:  ## a fresh environment with the base dependencies and nothing else
 	$(PYTHON) tests/bare_install.py
@@ -46,6 +54,9 @@ format: $(VENV)/.dev  ## let ruff tidy up
 	$(BIN)/ruff format src tests benchmarks
 	$(BIN)/ruff check --fix src tests benchmarks
 
+reproduce: $(VENV)/.plots  ## the paper's experiments: results/ and docs/reproduction.md
+	$(BIN)/driftvote reproduce all --data $(DATA) --out results --docs docs
+
 bench: $(VENV)/.dev  ## measure; writes the tables in docs/
 	$(BIN)/python benchmarks/startup.py
 
@@ -56,5 +67,5 @@ golden: $(VENV)/.dev  ## write the golden files anew (only when results are mean
 	$(BIN)/python tests/make_golden.py
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) .venv-bare demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) demo results build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
 	find src tests -name __pycache__ -type d -exec rm -rf {} +

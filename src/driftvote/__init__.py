@@ -10,6 +10,7 @@ from driftvote._version import __version__
 from driftvote.errors import (
     DriftvoteError,
     LabelerError,
+    MissingExtraError,
     OrderError,
     SettingError,
     StateError,
@@ -34,6 +35,7 @@ __all__ = [
     "LabeledStream",
     "LabelerError",
     "MajorityLabelModel",
+    "MissingExtraError",
     "OrderError",
     "SettingError",
     "StateError",

@@ -25,3 +25,7 @@ class OrderError(DriftvoteError, ValueError):
 
 class StateError(DriftvoteError, ValueError):
     """A state file that is damaged, of another version, or of another model."""
+
+
+class MissingExtraError(DriftvoteError, ImportError):
+    """An optional package that this call needs is not installed."""

@@ -9,6 +9,7 @@ import typer
 
 from driftvote._version import __version__
 from driftvote.cli.demo import demo
+from driftvote.cli.reproduce import reproduce
 from driftvote.errors import DriftvoteError
 
 BAD_INPUT = 2
@@ -35,6 +36,7 @@ def _options(
 
 
 app.command()(demo)
+app.command()(reproduce)
 
 
 # The parent of every mistake in the arguments; typer carries it but does not export it.

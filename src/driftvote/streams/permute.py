@@ -24,6 +24,6 @@ def permuted(votes: Codes, seed: int, rate: float = 1e-3) -> tuple[Codes, Ints]:
     rng = np.random.default_rng(seed)
     rows = np.flatnonzero(rng.random(len(votes)) < rate)
     moved = votes.copy()
-    for first, last in zip(rows, [*rows[1:], len(votes)], strict=True):
+    for first, last in zip(rows, [*rows[1:], len(votes)], strict=False):
         moved[first:last] = votes[first:last, rng.permutation(votes.shape[1])]
     return moved, rows

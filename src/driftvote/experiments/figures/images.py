@@ -43,7 +43,7 @@ def _by_window(numbers: dict[str, Any], folder: Path) -> str:
         axes.set_xticks(range(len(fixed)), [short(name) for name in fixed], rotation=60)
         axes.set(xlabel="window size (rows)", ylabel="accuracy (%)", title="AwA2: accuracy by window")
         axes.grid(visible=False, axis="x")
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.22), ncols=2, fontsize=9)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.27), ncols=2, fontsize=9)
     return "images-accuracy"
 
 

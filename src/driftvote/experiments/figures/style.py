@@ -60,7 +60,14 @@ def legend_below(axes: Any, columns: int = 4) -> None:
 
 def thousands(axes: Any) -> None:
     """Rows on the x axis as 5,000 and not 5000."""
+    axes.xaxis.set_major_locator(_locator())
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+
+
+def _locator() -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(5)  # labels with thousands are wide
 
 
 def short(size: str) -> str:

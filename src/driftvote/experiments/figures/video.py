@@ -69,8 +69,8 @@ def _by_window(part: dict[str, Any], dataset: str, folder: Path) -> str:
         right.set(xlabel="window size (rows)", ylabel="share of rows (%)")
         right.set_title("Windows that the adaptive model chose", fontsize=10)
         right.grid(visible=False, axis="x")
-        left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=2, fontsize=8)
-        right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=2, fontsize=8)
+        left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28), ncols=2, fontsize=8)
+        right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28), ncols=2, fontsize=8)
     return name
 
 
@@ -79,7 +79,7 @@ def _f1(part: dict[str, Any], dataset: str, folder: Path) -> str:
     with figure(folder, name, figsize=(6.4, 4.6)) as axes:
         _strategies(axes, part, "f1")
         axes.set(xlabel="window size (rows)", ylabel="F1 (%)", title=f"{dataset.title()}: F1 score")
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=2, fontsize=8)
+        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.28), ncols=2, fontsize=8)
     return name
 
 
@@ -112,6 +112,6 @@ def _weights(part: dict[str, Any], dataset: str, folder: Path) -> str:
                 axes.axvline(row, color=MAJORITY, linewidth=0.4, alpha=0.35)
             axes.set(xlabel="row", title=f"{dataset.title()}, {setup}")
             thousands(axes)
-            legend_below(axes, 6)
+            legend_below(axes, 3)
         pair[0].set_ylabel("weight (log-odds)")
     return name
