@@ -84,7 +84,6 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, arguments, message):
     [
         (DriftvoteError("the sky is falling; wear a hat"), "the sky is falling; wear a hat"),
         (OSError(28, "No space left on device", "x.csv"), "x.csv: No space left on device; choose another place"),
-        (typer.Abort(), "interrupted"),
         (typer.BadParameter("not like this"), "Invalid value: not like this ('driftvote --help' tells the commands)"),
     ],
 )
@@ -97,6 +96,15 @@ def test_main_turns_errors_into_one_line(monkeypatch, capsys, problem, sentence)
         cli.main()
     assert caught.value.code == 2
     assert capsys.readouterr().err == f"driftvote: {sentence}\n"
+
+
+def test_an_interruption_has_its_own_exit_code(monkeypatch, capsys):
+    for problem in (typer.Abort(), KeyboardInterrupt()):
+        monkeypatch.setattr(cli, "app", lambda standalone_mode, problem=problem: (_ for _ in ()).throw(problem))
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        assert caught.value.code == 130
+        assert capsys.readouterr().err.startswith("driftvote: interrupted")
 
 
 def test_without_arguments_the_command_helps(monkeypatch, capsys):

@@ -155,16 +155,23 @@ class TestFiles:
 
 
 @needs_data
-def test_an_interrupted_reproduction_goes_on_where_it_stopped(tmp_path):
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
+def test_an_interrupted_reproduction_goes_on_where_it_stopped(tmp_path, blow):
     command = [sys.executable, "-m", "driftvote", "reproduce", "video", "--data", str(DATA), "--out", str(tmp_path)]
     command += ["--runs", "2"]
-    first = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
+    first = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
+    )
     folder = tmp_path / "runs" / "video"
     deadline = time.monotonic() + 120
     while len(list(folder.glob("*.json"))) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
-    os.killpg(first.pid, signal.SIGKILL)
-    first.wait()
+    os.killpg(first.pid, blow)
+    _, said = first.communicate(timeout=60)
+    if blow == signal.SIGINT:
+        assert first.returncode == 130
+        assert "driftvote: interrupted" in said
+        assert "Traceback" not in said
     before = {path.name: path.stat().st_mtime_ns for path in folder.glob("*.json")}
     assert 3 <= len(before) < 18
     assert not (tmp_path / "results.json").exists()

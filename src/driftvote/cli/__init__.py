@@ -13,6 +13,7 @@ from driftvote.cli.reproduce import reproduce
 from driftvote.errors import DriftvoteError
 
 BAD_INPUT = 2
+INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 
 app = typer.Typer(
     help="Labels from noisy labelers that drift, without ground truth.",
@@ -46,7 +47,10 @@ _Misuse: Any = typer.BadParameter.__mro__[1]
 def main() -> None:
     """Run the command line; an error is one line and exit code 2, never a traceback."""
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        code = app(standalone_mode=False) or 0
+        if code == INTERRUPTED:  # typer turns Ctrl-C into this code, and says nothing
+            raise KeyboardInterrupt
+        sys.exit(code)
     except _Misuse as problem:
         if type(problem).__name__ == "NoArgsIsHelpError":
             problem.show()  # the help text
@@ -56,8 +60,9 @@ def main() -> None:
         _complain(f"{problem.filename or 'output'}: {problem.strerror or problem}; choose another place")
     except DriftvoteError as problem:
         _complain(str(problem))
-    except typer.Abort:
-        _complain("interrupted")
+    except (typer.Abort, KeyboardInterrupt):
+        _complain("interrupted; nothing half-written is left behind")
+        sys.exit(INTERRUPTED)
     sys.exit(BAD_INPUT)
 
 

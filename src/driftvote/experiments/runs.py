@@ -10,6 +10,7 @@ import hashlib
 import importlib
 import json
 import os
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
@@ -94,7 +95,7 @@ def _performed(runs: list[Run], jobs: int) -> Iterator[tuple[Run, Numbers]]:
         for run in runs:
             yield run, perform(run)
         return
-    with ProcessPoolExecutor(min(jobs, len(runs))) as pool:
+    with ProcessPoolExecutor(min(jobs, len(runs)), initializer=_leave_interrupts_to_the_parent) as pool:
         waiting = {pool.submit(perform, run): run for run in runs}
         try:
             for done in as_completed(waiting):
@@ -102,6 +103,11 @@ def _performed(runs: list[Run], jobs: int) -> Iterator[tuple[Run, Numbers]]:
         finally:
             # An interruption must not wait for everything that was queued.
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _leave_interrupts_to_the_parent() -> None:
+    """Ctrl-C reaches every process of a terminal; one of them answering is enough."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _source_digest() -> str:
