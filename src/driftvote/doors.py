@@ -6,7 +6,6 @@ was, and what comes back can have the shape of what went in.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from driftvote.errors import VoteError
 from driftvote.kernels.layout import Codes, code_dtype
 from driftvote.labelers import Roster, unique_names
-from driftvote.votes import BAD, VoteFormat
+from driftvote.votes import BAD, VoteFormat, is_missing
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class Times:
     values: Sequence[Any]
 
     def show(self, value: Any) -> str:
-        return str(np.datetime64(int(value), "ns")) if self.kind == "datetime" else repr(value)
+        return str(np.datetime64(int(value) // 1000, "us")) if self.kind == "datetime" else repr(value)
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,7 @@ class Batch:
     literal: bool  # some abstention was written out, not left away
     times: Times | None = None
     origin: Origin = field(default_factory=Origin)
+    first_rows: tuple[int, ...] = ()  # where each name first appears; empty: all are there from the start
 
 
 def is_iterator_of_chunks(data: object) -> bool:
@@ -64,6 +64,11 @@ def read_batch(data: Any, form: VoteFormat, roster: Roster, **keys: str | None) 
     A declared roster selects the columns of a wide frame; `keys` name the columns of a frame that
     are not votes: time, and task, labeler, label of a long frame.
     """
+    for key in keys:
+        if key not in ("time", "task", "labeler", "label"):
+            raise TypeError(f"unexpected keyword {key!r}; columns are named by time, task, labeler and label")
+    if is_iterator_of_chunks(data):
+        raise VoteError("one batch of rows is needed here, not an iterator; loop over its chunks")
     if isinstance(data, Mapping):
         data = [data]
     if isinstance(data, np.ndarray):
@@ -85,6 +90,8 @@ def read_row(row: Any, form: VoteFormat, roster: Roster) -> Batch:
     """One row: a sequence of votes, a dict of them, or a row of a frame."""
     if hasattr(row, "to_dict") and hasattr(row, "index"):
         row = row.to_dict()
+        if list(row) == list(range(len(row))):  # numbered, not named
+            row = [None if is_missing(value) else value for value in row.values()]
     if isinstance(row, Mapping):
         return read_records([row], form, roster)
     votes = row if isinstance(row, np.ndarray) else _as_array([row])[0]
@@ -112,12 +119,22 @@ def read_array(values: npt.NDArray[Any], form: VoteFormat, roster: Roster) -> Ba
         raise VoteError(f"there are no votes to read: the table has shape {values.shape}")
     names = roster.for_width(values.shape[1]).names
     # Rows must lie one after the other whatever the caller's memory order: kernels run along them.
-    codes = np.ascontiguousarray(form.encode(values))
+    codes = np.ascontiguousarray(form.encode(np.asarray(values)))
+    unsaid = _unsaid(values)
+    codes[unsaid] = -1
     if (codes == BAD).any():
         row, column = np.argwhere(codes == BAD)[0]
         value = values[row, column]
         raise form.refuse(int(row), names[column], value.item() if isinstance(value, np.generic) else value)
-    return Batch(None, codes, literal=bool((codes == -1).any()))
+    return Batch(None, codes, literal=bool(((codes == -1) & ~unsaid).any()))
+
+
+def _unsaid(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Cells that say nothing: None in a table of objects, and what a masked array masks."""
+    unsaid = np.ma.getmaskarray(values)
+    if values.dtype == object:
+        unsaid = unsaid | np.array([value is None for value in values.ravel()]).reshape(values.shape)
+    return np.asarray(unsaid, bool)
 
 
 def read_records(records: Sequence[Mapping[Any, Any]], form: VoteFormat, roster: Roster) -> Batch:
@@ -131,16 +148,18 @@ def read_records(records: Sequence[Mapping[Any, Any]], form: VoteFormat, roster:
     place = {key: i for i, key in enumerate(keys)}
     codes = np.full((len(records), len(names)), -1, code_dtype(form.n_classes))
     literal = False
+    first_rows: dict[Any, int] = {}
     for row, record in enumerate(records):
         for key, value in record.items():
-            if value is None or (isinstance(value, float) and math.isnan(value)):
+            first_rows.setdefault(key, row)
+            if is_missing(value):
                 continue
             code = form.encode_one(value)
             if code == BAD:
                 raise form.refuse(row, str(key), value)
             codes[row, place[key]] = code
             literal |= code == -1
-    return Batch(names, codes, literal, origin=Origin("records"))
+    return Batch(names, codes, literal, origin=Origin("records"), first_rows=tuple(first_rows[key] for key in keys))
 
 
 def _as_array(rows: Sequence[Any]) -> npt.NDArray[Any]:
@@ -154,10 +173,17 @@ def _as_array(rows: Sequence[Any]) -> npt.NDArray[Any]:
                 f"row {row} (counting from 0) holds {length} votes, but row 0 holds {lengths[0]};"
                 " every labeler needs a vote or an abstention in every row"
             )
-    cells = [value for row in rows if hasattr(row, "__len__") for value in row]
-    mixed = any(value is None or isinstance(value, str) for value in cells)
-    # Left to itself NumPy would turn [1, 'a'] into text and hide which cell was the odd one.
-    return np.array(rows, object) if mixed else np.array(rows)
+    if lengths[0] is None:
+        return np.array(rows)
+    cells = [value for row in rows for value in row]
+    if all(isinstance(value, (int, float, np.number, np.bool_)) for value in cells):
+        return np.array(rows)
+    # Left to itself NumPy would turn [1, 'a'] into text and [1, [0]] into an error of its own.
+    table = np.empty((len(rows), lengths[0]), object)
+    for row, values in enumerate(rows):
+        for place, value in enumerate(values):
+            table[row, place] = value
+    return table
 
 
 def _refuse_keys(keys: Mapping[str, str | None], what: str) -> None:

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from driftvote.doors import Batch, Origin, Times
-from driftvote.errors import LabelerError, OrderError, SettingError, VoteError
+from driftvote.errors import LabelerError, VoteError
 from driftvote.kernels.layout import code_dtype
 from driftvote.labelers import unique_names
+from driftvote.times import read_times
 from driftvote.votes import BAD, VoteFormat
 
 Frame = nw.DataFrame[Any]
@@ -29,6 +30,7 @@ def read_frame(
 ) -> Batch:
     """A frame of any library: long when `task` is named, otherwise wide."""
     frame = open_frame(data)
+    time, task, labeler, label = (None if key is None else str(key) for key in (time, task, labeler, label))
     named = {"task": task, "labeler": labeler, "label": label}
     if any(value is not None for value in named.values()):
         missing = [key for key, value in named.items() if value is None]
@@ -92,9 +94,10 @@ def _read_wide(frame: Frame, form: VoteFormat, columns: Sequence[str], time: str
     if (codes == BAD).any():
         row, place = (int(x) for x in np.argwhere(codes == BAD)[0])
         raise form.refuse(row, names[place], frame[names[place]].to_list()[row])
-    times = None if time is None else _read_times(frame, time)
+    times = None if time is None else read_times(frame, time)
     origin = Origin("wide", frame.implementation, getattr(nw.to_native(frame), "index", None))
-    return Batch(tuple(names), codes, literal, times, origin)
+    numbered = not columns and names == [str(place) for place in range(len(names))]
+    return Batch(None if numbered else tuple(names), codes, literal, times, origin)
 
 
 def _read_long(frame: Frame, form: VoteFormat, task: str, labeler: str, label: str, time: str | None) -> Batch:
@@ -105,11 +108,13 @@ def _read_long(frame: Frame, form: VoteFormat, task: str, labeler: str, label: s
     for column in (task, labeler):
         if frame[column].is_null().any():
             row = frame[column].is_null().to_list().index(True)
-            raise VoteError(f"row {row} (counting from 0), column {column!r} is empty; every vote needs it")
+            raise VoteError(
+                f"row {row} of this batch (counting from 0), column {column!r} is empty; every vote needs it"
+            )
     task_ids, task_of = _factorize(frame[task].to_list())
     workers, worker_of = _factorize(frame[labeler].to_list())
     _refuse_repeated_votes(task_of * len(workers) + worker_of, frame, task, labeler)
-    votes, _ = _encode_column(frame[label], form)
+    votes, missing = _encode_column(frame[label], form)
     if (votes == BAD).any():
         row = int(np.argmax(votes == BAD))
         raise form.refuse(row, label, frame[label].to_list()[row])
@@ -117,7 +122,7 @@ def _read_long(frame: Frame, form: VoteFormat, task: str, labeler: str, label: s
     codes[task_of, worker_of] = votes
     times = None
     if time is not None:
-        lines = _read_times(frame, time)
+        lines = read_times(frame, time)
         ends: list[Any] = [None] * len(task_ids)
         for place, value in zip(task_of.tolist(), lines.values, strict=True):
             if ends[place] is None or value > ends[place]:
@@ -127,7 +132,8 @@ def _read_long(frame: Frame, form: VoteFormat, task: str, labeler: str, label: s
         task_ids = [task_ids[place] for place in order]
         times = Times(lines.kind, [ends[place] for place in order])
     origin = Origin("long", frame.implementation, tasks=task_ids, task_column=task)
-    return Batch(unique_names(workers), np.ascontiguousarray(codes), False, times, origin)
+    literal = bool(((votes == -1) & ~missing).any())
+    return Batch(unique_names(workers), np.ascontiguousarray(codes), literal, times, origin)
 
 
 def _require(frame: Frame, columns: dict[str, str | None]) -> None:
@@ -139,8 +145,10 @@ def _require(frame: Frame, columns: dict[str, str | None]) -> None:
 def _encode_column(series: nw.Series[Any], form: VoteFormat) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
     """Codes of a column and where it is empty; an empty cell abstains, and so does NaN."""
     missing = series.is_null().to_numpy().astype(bool)
-    if series.dtype.is_numeric():
-        values = series.fill_null(0).to_numpy() if missing.any() else series.to_numpy()
+    values = None
+    if series.dtype.is_numeric() and series.dtype not in (nw.Int128, nw.UInt128, nw.Decimal):  # NumPy has none of these
+        values = (series.fill_null(0) if missing.any() else series).to_numpy()
+    if values is not None and values.dtype.kind in "iuf":
         if values.dtype.kind == "f":
             missing = missing | np.isnan(values)
         codes = form.encode(values)
@@ -152,24 +160,13 @@ def _encode_column(series: nw.Series[Any], form: VoteFormat) -> tuple[npt.NDArra
     return np.where(missing, -1, codes).astype(code_dtype(form.n_classes)), missing
 
 
-def _read_times(frame: Frame, column: str) -> Times:
-    series = frame[column]
-    if series.is_null().any():
-        row = series.is_null().to_list().index(True)
-        raise OrderError(f"row {row} (counting from 0), column {column!r} has no time; every row needs one")
-    if series.dtype == nw.Date:
-        series = series.cast(nw.Datetime("us"))
-    if series.dtype == nw.Datetime:
-        return Times("datetime", series.dt.timestamp("ns").to_list())
-    if series.dtype.is_numeric():
-        return Times("number", series.to_list())
-    return Times("text", [str(value) for value in series.to_list()])
-
-
 def _factorize(values: list[Any]) -> tuple[list[Any], npt.NDArray[np.int64]]:
     """Distinct values in order of appearance, and the place of each value among them."""
     places: dict[Any, int] = {}
-    codes = [places.setdefault(value, len(places)) for value in values]
+    try:
+        codes = [places.setdefault(value, len(places)) for value in values]
+    except TypeError:
+        raise VoteError("tasks and labelers must be text or numbers, not lists or other containers") from None
     return list(places), np.array(codes, np.int64)
 
 
@@ -180,41 +177,6 @@ def _refuse_repeated_votes(cells: npt.NDArray[np.int64], frame: Frame, task: str
     row = int(np.setdiff1d(np.arange(len(cells)), first)[0])
     earlier = int(np.argmax(cells == cells[row]))
     raise VoteError(
-        f"row {row} (counting from 0): labeler {frame[labeler].to_list()[row]!r} votes again on task"
+        f"row {row} of this batch (counting from 0): labeler {frame[labeler].to_list()[row]!r} votes again on task"
         f" {frame[task].to_list()[row]!r} (first in row {earlier}); keep one vote of each labeler on a task"
     )
-
-
-def make_frame(columns: dict[str, Any], backend: Any, index: Any = None) -> Any:
-    """Columns as a frame of the given library, with the index a pandas frame came with."""
-    try:
-        native = nw.from_dict(columns, backend=backend).to_native()
-    except (ImportError, ValueError, TypeError) as problem:
-        raise SettingError(
-            f"backend must be 'pandas', 'polars' or 'pyarrow', and installed, not {backend!r}"
-        ) from problem
-    if nw.dependencies.is_pandas_dataframe(native):
-        for name, values in columns.items():
-            if _whole_with_gaps(values):  # pandas would make them floats
-                native[name] = native[name].astype("Int64")
-        if index is not None:
-            native.index = index
-    return native
-
-
-def _whole_with_gaps(values: Any) -> bool:
-    """A list of ints in which some are missing."""
-    if not isinstance(values, list) or None not in values:
-        return False
-    return all(value is None or type(value) is int for value in values)
-
-
-def make_series(name: str, values: Any, backend: Any, index: Any = None) -> Any:
-    """One column, likewise."""
-    native = nw.new_series(name, values, backend=backend).to_native()
-    if nw.dependencies.is_pandas_series(native):
-        if _whole_with_gaps(values):
-            native = native.astype("Int64")
-        if index is not None:
-            native.index = index
-    return native

@@ -24,7 +24,7 @@ class Roster:
         """The roster of the `labelers=` setting; None leaves it to the votes."""
         if names is None:
             return cls()
-        if isinstance(names, (str, bytes)):
+        if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
             raise LabelerError(f"labelers must be a list of names such as ['a', 'b', 'c'], not {names!r}")
         checked = unique_names(names)
         check_enough_labelers(len(checked))

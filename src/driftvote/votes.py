@@ -8,7 +8,7 @@ the values tells which; so the format is declared, never guessed, and echoed bac
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftvote.errors import SettingError, VoteError
-from driftvote.kernels.layout import Codes, code_dtype
+from driftvote.kernels.layout import Codes, Floats, code_dtype
 
 BAD = -2
 """The code of a value that is neither a class nor an abstention; it never leaves this package."""
@@ -62,9 +62,9 @@ class VoteFormat:
 
     def encode_one(self, value: object) -> int:
         """Code of one value."""
-        if isinstance(value, bool) and self.name == "signed":
+        if isinstance(value, (bool, np.bool_)) and self.name == "signed":
             return BAD  # False would read as an abstention
-        if isinstance(value, float) and math.isnan(value):
+        if _is_nan(value):
             # Among text classes NaN is how pandas writes a missing cell.
             return -1 if _is_nan(self.abstain) or (self.name == "classes" and self.abstain is None) else BAD
         try:
@@ -80,7 +80,10 @@ class VoteFormat:
                 fits &= values == np.floor(values)
             if fits.all():
                 return values.astype(dtype)
-            return np.where(fits, values, BAD).astype(dtype)
+            # BAD goes in after the cast: an unsigned array would turn it into a class.
+            out = np.where(fits, values, 0).astype(dtype)
+            out[~fits] = BAD
+            return out
         out = np.full(values.shape, BAD, dtype)
         for value, code in self.codes.items():
             if _is_nan(value):
@@ -111,6 +114,13 @@ class VoteFormat:
         table[:] = values
         return table
 
+    def by_class(self, proba: Floats) -> dict[str, Floats]:
+        """Columns of probabilities, named by class (1 and "1" by how they are written)."""
+        texts = [str(value) for value in self.classes]
+        if len(set(texts)) < len(texts):
+            texts = [repr(value) for value in self.classes]
+        return {f"proba_{text}": proba[:, place] for place, text in enumerate(texts)}
+
     def decode_one(self, code: int) -> Any:
         """The label of one row, as a plain Python value."""
         return self.abstain if code < 0 else self.classes[code]
@@ -133,8 +143,8 @@ class VoteFormat:
             )
         if isinstance(value, str):
             return f"pass classes=[...] for text classes, or labelers=[...] if {column!r} is not a labeler"
-        whole = isinstance(value, (int, float)) and not isinstance(value, bool) and float(value).is_integer()
-        if self.name == "snorkel" and whole and float(value) >= self.n_classes:  # type: ignore[arg-type]
+        whole = type(value) is int or (isinstance(value, float) and value.is_integer())
+        if self.name == "snorkel" and whole and self.n_classes <= value < MOST_CLASSES:  # type: ignore[operator]
             return f"pass n_classes={int(value) + 1} or more if there are more classes"  # type: ignore[call-overload]
         if self.name == "signed" and whole:
             return "pass votes='snorkel' and n_classes=... for class codes from 0"
@@ -190,9 +200,12 @@ def _declare_classes(
 ) -> VoteFormat:
     if votes is not None:
         raise SettingError(f"votes={votes!r} and classes=[...] both declare the format; pass one of them")
-    if isinstance(classes, (str, bytes)):
+    if isinstance(classes, (str, bytes)) or not isinstance(classes, Iterable):
         raise SettingError(f"classes must be a list such as ['no', 'yes'], not {classes!r}")
     plain = tuple(_plain(value) for value in classes)
+    for value in (*plain, abstain):
+        if not isinstance(value, Hashable):
+            raise SettingError(f"{value!r} cannot be a class or an abstention; use text or numbers")
     if not 2 <= len(plain) <= MOST_CLASSES:
         raise SettingError(f"classes must name from 2 to {MOST_CLASSES} classes, not {len(plain)}")
     if len(set(plain)) < len(plain):
@@ -227,6 +240,11 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def is_missing(value: object) -> bool:
+    """None, NaN, or one of pandas' words for a missing value."""
+    return value is None or _is_nan(value) or type(value).__name__ in ("NAType", "NaTType")
+
+
 def _is_nan(value: object) -> bool:
     return isinstance(value, (float, np.floating)) and math.isnan(value)
 
@@ -234,4 +252,7 @@ def _is_nan(value: object) -> bool:
 def _show(value: object) -> str:
     if isinstance(value, float) and value.is_integer():
         return repr(int(value))
-    return "a missing value" if value is None else repr(value)
+    if value is None:
+        return "a missing value"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -56,8 +56,9 @@ class WindowGrid(Sequence[int]):
     @classmethod
     def geometric(cls, first: int, last: int, ratio: float = theory.BEST_RATIO) -> WindowGrid:
         """Sizes that grow by `ratio` from `first` up to `last` (the default ratio has the best guarantee)."""
-        if not ratio > 1.0:
-            raise SettingError(f"ratio must be above 1 so that the windows grow, not {ratio!r}")
+        if not 1.01 <= ratio < math.inf:
+            raise SettingError(f"ratio must be at least 1.01 so that the windows grow, not {ratio!r}")
+        first, last = checked_size(first, "first"), checked_size(last, "last")
         sizes: list[int] = []
         size = float(first)
         while round(size) <= last:
@@ -102,6 +103,16 @@ def _checked_sizes(sizes: Iterable[int]) -> tuple[int, ...]:
     if not checked:
         raise SettingError("windows must hold at least one size, such as [16, 64, 256]; it is empty")
     return tuple(checked)
+
+
+def check_exact(sizes: Sequence[int], n_classes: int) -> None:
+    """Refuse windows so large, for so many classes, that the integer tests would overflow."""
+    for size, after in zip(sizes, sizes[1:], strict=False):
+        if n_classes * size * after // math.gcd(size, after) >= 2**62:
+            raise SettingError(
+                f"windows {size} and {after} are too large to be compared exactly with {n_classes} classes;"
+                " use powers of two, or smaller windows"
+            )
 
 
 def checked_size(size: object, name: str) -> int:
@@ -151,11 +162,12 @@ def level_tests(sizes: Sequence[int], n_labelers: int, n_classes: int, beta: flo
         size, after = sizes[k], sizes[k + 1]
         divisor = math.gcd(size, after)
         tests.near[k], tests.far[k] = size // divisor, after // divisor
-        # T(k) range_factor(K) (K - 1) is T(k) K / 2; Fraction keeps the float's exact value.
-        bound = Fraction(thresholds[k]) * n_classes / 2
+        # The limit is T(k) range_factor(K) (K - 1) = T(k) K / 2, scaled; Fraction keeps the float's exact value.
         # Means of either part lie in an interval of length K, in these units.
         largest = n_classes * (after - size) * size // divisor
-        limit = math.floor(bound * size * after / divisor)
+        limit = largest
+        if math.isfinite(thresholds[k]):
+            limit = math.floor(Fraction(thresholds[k]) * n_classes / 2 * size * after / divisor)
         tests.certain[k] = limit >= largest
         tests.limit[k] = min(limit, largest)
     return tests

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -45,7 +46,7 @@ def read_state(path: str | Path) -> tuple[dict[str, Any], Arrays]:
         raise StateError(f"{path}: there is no such state file") from None
     except PermissionError:
         raise StateError(f"{path}: the state file may not be read") from None
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError, AttributeError, KeyError) as problem:
+    except (zipfile.BadZipFile, ValueError, EOFError, OSError, LookupError, RuntimeError, zlib.error) as problem:
         raise StateError(f"{path}: not a whole state file; it was cut short or is of another kind") from problem
     if "header" not in arrays:
         raise StateError(f"{path}: not a driftvote state: it has no header")
@@ -75,6 +76,9 @@ def _opened(path: str | Path, raw: npt.NDArray[Any]) -> dict[str, Any]:
             f"{path}: state version {header.get('version')!r} (written by driftvote {header.get('driftvote')}),"
             f" but driftvote {__version__} reads version {VERSION}; replay the votes, or use that driftvote"
         )
+    missing = {"model", "settings", "labelers", "last_time", "checksums"} - set(header)
+    if missing:
+        raise StateError(f"{path}: the header lacks {sorted(missing)[0]!r}")
     if _sealed(text) != f"{seal}\n{text}":
         raise StateError(f"{path}: the header does not match its checksum; the file was changed after it was written")
     return header

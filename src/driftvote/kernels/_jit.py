@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numba
@@ -23,8 +25,31 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
     better answer than failing to import.
     """
     try:
-        return numba.njit(cache=True, **_FLAGS)(function)
+        kernel = numba.njit(cache=True, **_FLAGS)(function)
     except RuntimeError as problem:
         if "cannot cache" not in str(problem):
             raise
         return numba.njit(**_FLAGS)(function)
+    _tie_to_all_kernels(kernel)
+    return kernel
+
+
+def _tie_to_all_kernels(kernel: Any) -> None:
+    """Make a cached kernel stale when any kernel file changes.
+
+    Kernels call each other across files, and Numba looks only at the file that a kernel stands in: without this
+    an edit of `weights.py` would leave the machine code of `chunk.py`, which has the old weights inside, in use.
+    """
+    index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    if index is not None:
+        index._source_stamp = (index._source_stamp, _SOURCES)
+
+
+def _sources_digest() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+_SOURCES = _sources_digest()

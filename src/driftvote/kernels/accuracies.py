@@ -51,8 +51,8 @@ def triplet_skills(sums: Ints, scale: float, out: Floats) -> None:
         if divisor == 0:
             out[h] = 0.0
             continue
-        # Products of integers below 2^53 are exact, so equal ratios give equal floats and equal
-        # weights: ties of the vote are then real ties.
+        # Products below 2^53 (for two classes: windows up to 2^26) are exact, so equal ratios give equal
+        # floats and equal weights, and ties of the vote are real ties.
         product = float(sums[pair_index(i, h, n)]) * float(sums[pair_index(j, h, n)])
         out[h] = math.sqrt(abs(product) / (float(divisor) * scale))
 

@@ -10,7 +10,7 @@ import numpy as np
 from driftvote.kernels.layout import Rule
 from driftvote.models.settings import Number, positive, probability
 from driftvote.models.windowed import WindowedLabelModel
-from driftvote.windows import WindowGrid, WindowTest, explain_choice, level_tests
+from driftvote.windows import WindowGrid, WindowTest, check_exact, explain_choice, level_tests
 
 
 class AdaptiveLabelModel(WindowedLabelModel):
@@ -95,6 +95,7 @@ class AdaptiveLabelModel(WindowedLabelModel):
             seed=seed,
         )
         self.windows = WindowGrid.powers_of_two() if windows is None else WindowGrid(windows)
+        check_exact(self.windows, self._form.n_classes)
         self.beta = positive("beta", beta)
         self.delta = probability("delta", delta)
         self._settings |= {"windows": self.windows, "beta": self.beta, "delta": self.delta}

@@ -8,30 +8,55 @@ from typing import Any
 import numpy as np
 
 from driftvote.doors import Batch, Times
-from driftvote.errors import OrderError
+from driftvote.errors import LabelerError, OrderError
 from driftvote.kernels.layout import Codes
 from driftvote.labelers import Roster
-from driftvote.models.engine import Engine
 
 LastTime = tuple[str, Any] | None
 """Kind and value of the latest time seen; None while no time column was declared."""
 
 
+Part = tuple[slice, Roster]
+"""Rows that the same labelers know of, and who they are."""
+
+
 @dataclass(frozen=True)
 class Admitted:
-    """A batch that has passed every check, with what the model will be once it is learned."""
+    """A batch that has passed every check, cut where labelers join."""
 
-    codes: Codes
-    roster: Roster
-    engine: Engine
+    batch: Batch
+    parts: list[Part]
     last_time: LastTime
 
 
-def roster_after(roster: Roster, batch: Batch) -> Roster:
-    """The labelers once the batch is in."""
+def parts_by_roster(roster: Roster, batch: Batch) -> list[Part]:
+    """The batch cut at the rows where new names appear, so that it does not matter how rows are cut into batches.
+
+    A frame names its labelers for all its rows; of dicts, each names its own.
+    """
+    n_rows = len(batch.codes)
     if batch.names is None:
-        return roster.for_width(batch.codes.shape[1])
-    return roster.joined_by(batch.names)
+        return [(slice(0, n_rows), roster.for_width(batch.codes.shape[1]))]
+    if not batch.first_rows:
+        return [(slice(0, n_rows), roster.joined_by(batch.names))]
+    known = set(roster.names)
+    joins = {first for name, first in zip(batch.names, batch.first_rows, strict=True) if name not in known}
+    borders = sorted({0, *joins})
+    parts = []
+    for begin, end in zip(borders, [*borders[1:], n_rows], strict=True):
+        named = [n for n, first in zip(batch.names, batch.first_rows, strict=True) if first <= begin]
+        roster = roster.joined_by(named)
+        parts.append((slice(begin, end), roster))
+    return parts
+
+
+def refuse_newcomers(roster: Roster, after: Roster) -> None:
+    """All the past with random abstentions: a newcomer's random past would need rows that are gone."""
+    if len(after) > len(roster):
+        raise LabelerError(
+            f"{after.names[len(roster)]!r} cannot join: with window=None and abstentions='random' its random past would"
+            " need rows that are no longer kept; declare all labelers with labelers=[...]"
+        )
 
 
 def aligned(batch: Batch, roster: Roster) -> Codes:

@@ -16,8 +16,8 @@ from driftvote.files.state import read_state, write_state
 from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
 from driftvote.labelers import Roster
 from driftvote.labels import tie_draws
-from driftvote.models.admission import Admitted, aligned, checked_times, roster_after
-from driftvote.models.engine import Engine
+from driftvote.models.admission import Admitted, aligned, checked_times, parts_by_roster, refuse_newcomers
+from driftvote.models.engine import Engine, joined
 from driftvote.models.estimates import EqualEstimates
 from driftvote.models.known import KnownNow
 from driftvote.models.results import LabeledStream, Step
@@ -143,11 +143,15 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
 
     def _label(self, batch: Batch) -> LabeledStream:
         admitted = self._admit(batch)
-        draws = tie_draws(self.tie_break_policy, self.seed, admitted.engine.n_rows, len(admitted.codes))
-        self._take(admitted)
-        said = admitted.engine.label(admitted.codes, draws)
-        n_votes = (admitted.codes >= 0).sum(axis=1)
-        names = self._roster.names
+        parts = []
+        for part, roster in admitted.parts:
+            codes, engine = self._prepared(admitted.batch, part, roster)
+            draws = tie_draws(self.tie_break_policy, self.seed, engine.n_rows, len(codes))
+            parts.append(engine.label(codes, draws))
+            self._roster, self._engine = roster, engine
+        self._last_time = admitted.last_time
+        said, names = joined(parts), self._roster.names
+        n_votes = (batch.codes >= 0).sum(axis=1)
         return LabeledStream(said.labels, said.proba, said.estimates, n_votes, self._form, names, batch.origin)
 
     def partial_fit(self: Self, data: Any, **keys: str | None) -> Self:
@@ -157,8 +161,11 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
             if chunk is not data and is_empty_chunk(chunk):
                 continue
             admitted = self._admit(read_batch(chunk, self._form, self._roster, **keys))
-            self._take(admitted)
-            admitted.engine.learn(admitted.codes)
+            for part, roster in admitted.parts:
+                codes, engine = self._prepared(admitted.batch, part, roster)
+                engine.learn(codes)
+                self._roster, self._engine = roster, engine
+            self._last_time = admitted.last_time
         return self
 
     def fit(self: Self, data: Any, **keys: str | None) -> Self:
@@ -171,6 +178,8 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
 
     def _vote(self, batch: Batch, policy: str | None) -> tuple[Ints, Floats]:
         """Labels and probabilities of rows under the current weights."""
+        if not self.n_rows:
+            check_first_batch(self._form, batch.codes, batch.literal)
         codes = self._aligned_for_prediction(batch)
         seen = self.n_rows
         if self.abstentions == "random":
@@ -200,12 +209,18 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
         if not self.n_rows:
             check_first_batch(self._form, batch.codes, batch.literal)
         last_time = checked_times(batch.times, self._last_time)
-        roster = roster_after(self._roster, batch)
+        parts = parts_by_roster(self._roster, batch)
+        if self._engine is not None and not self._engine.can_grow and self.abstentions == "random":
+            refuse_newcomers(self._roster, parts[-1][1])
+        return Admitted(batch, parts, last_time)
+
+    def _prepared(self, batch: Batch, part: slice, roster: Roster) -> tuple[Codes, Engine]:
+        """The rows of one part as the engine wants them, and the engine for its labelers."""
         engine = self._engine_for(roster)
-        codes = batch.codes if batch.names in (None, roster.names) else aligned(batch, roster)
+        codes = batch.codes[part] if batch.names in (None, roster.names) else aligned(batch, roster)[part]
         if self.abstentions == "random":
             codes = fill_abstentions(codes, self.seed, engine.n_rows, self._form.n_classes)
-        return Admitted(codes, roster, engine, last_time)
+        return codes, engine
 
     def _engine_for(self, roster: Roster) -> Engine:
         if self._engine is None:
@@ -220,9 +235,6 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
             first = self.n_rows - remembered
             past = fill_abstentions(past, self.seed, first, self._form.n_classes, self._engine.n_labelers)
         return self._grown(self._engine, past)
-
-    def _take(self, admitted: Admitted) -> None:
-        self._roster, self._engine, self._last_time = admitted.roster, admitted.engine, admitted.last_time
 
     # -- state ---------------------------------------------------------------------------------
 
@@ -242,8 +254,8 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
 
     def save(self, path: str | Path) -> None:
         """Write settings and state to one file, whole or not at all; `load` resumes bit for bit."""
-        for value in self._form.classes:
-            if not isinstance(value, (str, int, float)):
+        for value in (*self._form.classes, self._form.abstain):
+            if not isinstance(value, (str, int, float, type(None))):
                 raise StateError(f"class {value!r} cannot be written to a state file; use text or numbers as classes")
         header = {
             "model": type(self).__name__,

@@ -46,6 +46,11 @@ class Engine(ABC):
         """Rows seen."""
 
     @property
+    def can_grow(self) -> bool:
+        """Whether the rows are kept that a newcomer's past would be made from."""
+        return True
+
+    @property
     @abstractmethod
     def nbytes(self) -> int:
         """Bytes of state."""
@@ -69,10 +74,6 @@ class Engine(ABC):
     @abstractmethod
     def remembered(self) -> int:
         """Rows of the past that a newcomer must be given codes for."""
-
-    @abstractmethod
-    def joined_by(self, newcomers: Codes, rule: Rule) -> Engine:
-        """The engine as if newcomers had always been there, under the rule for that many labelers."""
 
     @abstractmethod
     def arrays(self) -> Arrays:
@@ -101,6 +102,10 @@ class WindowEngine(Engine):
     @property
     def nbytes(self) -> int:
         return self.state.nbytes
+
+    @property
+    def can_grow(self) -> bool:
+        return len(self.state.memory.ring) > 0
 
     def label(self, rows: Codes, draws: Floats) -> Labeled:
         n_rows, shape = len(rows), (len(rows), self.n_labelers)
@@ -132,6 +137,7 @@ class WindowEngine(Engine):
         return min(self.n_rows, len(self.state.memory.ring))
 
     def joined_by(self, newcomers: Codes, rule: Rule) -> WindowEngine:
+        """The engine as if newcomers had always been there, under the rule for that many labelers."""
         state = self.state.with_labelers(rule.sizes, rule.n_classes, newcomers)
         return WindowEngine(rule, self.n_labelers + newcomers.shape[1], state)
 
@@ -193,8 +199,9 @@ class EqualEngine(Engine):
     def remembered(self) -> int:
         return 0
 
-    def joined_by(self, newcomers: Codes, rule: Rule) -> EqualEngine:
-        wider = EqualEngine(self.n_labelers + newcomers.shape[1], self.n_classes)
+    def joined_by(self, n_newcomers: int) -> EqualEngine:
+        """The engine with more labelers, who were silent so far."""
+        wider = EqualEngine(self.n_labelers + n_newcomers, self.n_classes)
         wider.clock[:] = self.clock
         wider.last[:, : self.n_labelers] = self.last
         return wider
@@ -207,6 +214,15 @@ class EqualEngine(Engine):
         expect(arrays, "rows", code_dtype(self.n_classes), (1, self.n_labelers))
         self.clock[:] = arrays["clock"]
         self.last[:] = arrays["rows"]
+
+
+def joined(parts: list[Labeled]) -> Labeled:
+    """Parts of a batch as one; labelers that joined later have no estimates before."""
+    if len(parts) == 1:
+        return parts[0]
+    estimates = type(parts[0].estimates).joined([part.estimates for part in parts])
+    labels = np.concatenate([part.labels for part in parts])
+    return Labeled(labels, np.concatenate([part.proba for part in parts]), estimates)
 
 
 def equal_vote(rows: Codes, draws: Floats, n_classes: int) -> tuple[Ints, Floats]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -41,6 +42,11 @@ class Estimates(ABC):
     def __getitem__(self, rows: slice) -> Estimates:
         """The estimates of some of the rows."""
 
+    @classmethod
+    @abstractmethod
+    def joined(cls, parts: Sequence[Any]) -> Estimates:
+        """Estimates of one part after the other; who joined later is unknown before: chance, silent, no weight."""
+
 
 class WindowEstimates(Estimates):
     """Estimates over a window: skills and vote counts are kept, the rest follows from them."""
@@ -69,6 +75,20 @@ class WindowEstimates(Estimates):
 
     def __getitem__(self, rows: slice) -> WindowEstimates:
         return WindowEstimates(self.skills[rows], self.votes[rows], self.windows[rows], self.rule)
+
+    @classmethod
+    def joined(cls, parts: Sequence[WindowEstimates]) -> WindowEstimates:
+        width = parts[-1].skills.shape[1]
+        return cls(
+            np.concatenate([_widened(part.skills, width, 0) for part in parts]),
+            np.concatenate([_widened(part.votes, width, 0) for part in parts]),
+            np.concatenate([part.windows for part in parts]),
+            parts[-1].rule,
+        )
+
+
+def _widened(table: Any, width: int, fill: int) -> Any:
+    return np.pad(table, [(0, 0), (0, width - table.shape[1])], constant_values=fill)
 
 
 class EqualEstimates(Estimates):
@@ -108,3 +128,9 @@ class EqualEstimates(Estimates):
         kept: Any = None if self.rows is None else self.rows[rows]
         n_rows = len(self.windows[rows])
         return EqualEstimates(n_rows, self.shape[1], self.n_classes, self.window, kept)
+
+    @classmethod
+    def joined(cls, parts: Sequence[EqualEstimates]) -> EqualEstimates:
+        width = parts[-1].shape[1]
+        rows = np.concatenate([_widened(part.rows, width, -1) for part in parts])
+        return cls(len(rows), width, parts[0].n_classes, parts[0].window, rows)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 
-import numpy as np
-
-from driftvote.kernels.layout import Codes, Floats, Ints, Rule
+from driftvote.kernels.layout import Codes, Floats, Ints
 from driftvote.labels import plain_vote
 from driftvote.models.base import LabelModel
 from driftvote.models.engine import Engine, EqualEngine
@@ -55,9 +53,8 @@ class MajorityLabelModel(LabelModel):
         return EqualEngine(n_labelers, self._form.n_classes)
 
     def _grown(self, engine: Engine, newcomers: Codes) -> Engine:
-        none = np.zeros(0, np.int64)
-        unused = Rule(none, none, none, none, np.zeros(0, np.bool_), self._form.n_classes, 0.5, 0.5, False)
-        return engine.joined_by(newcomers, unused)
+        assert isinstance(engine, EqualEngine)
+        return engine.joined_by(newcomers.shape[1])
 
     def _describe_labelers(self) -> list[str]:
         return ["  every labeler counts the same; accuracies are not estimated"]

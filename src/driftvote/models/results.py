@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftvote.doors import Origin
+from driftvote.errors import VoteError
 from driftvote.kernels.layout import Floats, Ints
 from driftvote.models.estimates import Estimates
 from driftvote.votes import VoteFormat
@@ -140,22 +141,23 @@ class LabeledStream:
         keeps its index. Votes that came as an array give an Arrow table unless `backend` says
         "pandas" or "polars".
         """
-        from driftvote.frames import make_frame
+        from driftvote.frames_out import make_frame
 
         columns: dict[str, Any] = {}
         if self._origin.tasks is not None:
             columns[self._origin.task_column] = self._origin.tasks
-        columns["label"] = self.labels.tolist()
-        columns["probability"] = self.probability
-        for place, value in enumerate(self.classes):
-            columns[f"proba_{value}"] = self.proba[:, place]
-        columns["window"] = self.windows
-        columns["n_votes"] = self.n_votes
+        said: dict[str, Any] = {"label": self.labels.tolist(), "probability": self.probability}
+        said |= self._form.by_class(self.proba)
+        said |= {"window": self.windows, "n_votes": self.n_votes}
         if per_labeler:
             for place, name in enumerate(self.labelers):
-                columns[f"accuracy_{name}"] = self.accuracies[:, place]
-                columns[f"weight_{name}"] = self.weights[:, place]
-                columns[f"coverage_{name}"] = self.coverage[:, place]
+                said[f"accuracy_{name}"] = self.accuracies[:, place]
+                said[f"weight_{name}"] = self.weights[:, place]
+                said[f"coverage_{name}"] = self.coverage[:, place]
+        clash = set(columns) & set(said)
+        if clash:
+            raise VoteError(f"the task column is named {clash.pop()!r}, as one of the results is; rename it first")
+        columns |= said
         return make_frame(columns, backend or self._origin.backend or "pyarrow", self._origin.index)
 
 

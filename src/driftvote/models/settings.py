@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable
+from numbers import Real
+from reprlib import repr as shown
+from typing import Any
 
 from driftvote.errors import SettingError
 from driftvote.labels import TIE_POLICIES
 
 ABSTENTIONS = ("zero", "random")
 
-Number = int | float
+Number = Any
+"""Any real number, Python's or NumPy's; it is checked, so the type need not be."""
 
 
 def positive(name: str, value: Number) -> float:
     """A finite number above 0."""
     number = _number(name, value)
     if not 0.0 < number < float("inf"):
-        raise SettingError(f"{name} must be a number above 0, not {value!r}")
+        raise SettingError(f"{name} must be a number above 0, not {shown(value)}")
     return number
 
 
@@ -25,7 +30,7 @@ def probability(name: str, value: Number) -> float:
     """A number strictly between 0 and 1."""
     number = _number(name, value)
     if not 0.0 < number < 1.0:
-        raise SettingError(f"{name} must lie between 0 and 1, both excluded, not {value!r}")
+        raise SettingError(f"{name} must lie between 0 and 1, both excluded, not {shown(value)}")
     return number
 
 
@@ -33,11 +38,11 @@ def clip_range(value: object) -> tuple[float, float]:
     """The pair (low, high) that accuracies are limited to."""
     ends = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else ()
     if len(ends) != 2:
-        raise SettingError(f"clip must be a pair (low, high) such as (0.1, 0.9), not {value!r}")
+        raise SettingError(f"clip must be a pair (low, high) such as (0.1, 0.9), not {shown(value)}")
     low, high = (_number("clip", end) for end in ends)
     if not 0.0 < low <= 0.5 <= high < 1.0:
         raise SettingError(
-            f"clip must be (low, high) with 0 < low <= 0.5 <= high < 1, so that weights stay finite, not {value!r}"
+            f"clip must be (low, high) with 0 < low <= 0.5 <= high < 1, so that weights stay finite, not {shown(value)}"
         )
     return low, high
 
@@ -45,7 +50,7 @@ def clip_range(value: object) -> tuple[float, float]:
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
     """One of a few words."""
     if value not in allowed:
-        raise SettingError(f"{name} must be {' or '.join(repr(word) for word in allowed)}, not {value!r}")
+        raise SettingError(f"{name} must be {' or '.join(repr(word) for word in allowed)}, not {shown(value)}")
     return value
 
 
@@ -57,17 +62,17 @@ def tie_policy(value: str) -> str:
 def whole(name: str, value: int) -> int:
     """A whole number."""
     if isinstance(value, bool):
-        raise SettingError(f"{name} must be a whole number, not {value!r}")
+        raise SettingError(f"{name} must be a whole number, not {shown(value)}")
     try:
         return operator.index(value)
     except TypeError:
-        raise SettingError(f"{name} must be a whole number, not {value!r}") from None
+        raise SettingError(f"{name} must be a whole number, not {shown(value)}") from None
 
 
 def _number(name: str, value: Number) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        try:
-            return float(operator.index(value))  # NumPy integers
-        except TypeError:
-            raise SettingError(f"{name} must be a number, not {value!r}") from None
-    return float(value)
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise SettingError(f"{name} must be a number, not {shown(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

@@ -41,6 +41,7 @@ class WindowedLabelModel(LabelModel):
         return WindowEngine(self._rule(n_labelers), n_labelers)
 
     def _grown(self, engine: Engine, newcomers: Codes) -> Engine:
+        assert isinstance(engine, WindowEngine)
         return engine.joined_by(newcomers, self._rule(engine.n_labelers + newcomers.shape[1]))
 
     def _first_vote(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:

@@ -64,7 +64,7 @@ class FamiliarWords:
 def _shaped_labels(labels: Any, origin: Origin) -> Any:
     if origin.backend is None:
         return labels
-    from driftvote.frames import make_frame, make_series
+    from driftvote.frames_out import make_frame, make_series
 
     if origin.door == "long":
         return make_frame({origin.task_column: origin.tasks, "label": labels.tolist()}, origin.backend)
@@ -74,8 +74,8 @@ def _shaped_labels(labels: Any, origin: Origin) -> Any:
 def _shaped_proba(proba: Floats, form: VoteFormat, origin: Origin) -> Any:
     if origin.backend is None:
         return proba
-    from driftvote.frames import make_frame
+    from driftvote.frames_out import make_frame
 
     columns: dict[str, Any] = {} if origin.door != "long" else {origin.task_column: origin.tasks}
-    columns |= {f"proba_{value}": proba[:, place] for place, value in enumerate(form.classes)}
+    columns |= form.by_class(proba)
     return make_frame(columns, origin.backend, origin.index)
