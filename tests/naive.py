@@ -91,11 +91,14 @@ def label_row(table: np.ndarray, counted: np.ndarray, cast: np.ndarray, t: int, 
     n_classes, n = settings.n_classes, cast.shape[1]
     q = skills(table[t - window : t].sum(axis=0), window, n_classes)
     coverage = [(cast[t - window : t, h] >= 0).sum() / window for h in range(n)]
-    diluted = [min(1.0, (1 + (n_classes - 1) * x) / n_classes) for x in q]
     accuracies = [
         min(1.0, (1 + (n_classes - 1) * x / c) / n_classes) if c > 0 else 1 / n_classes
         for x, c in zip(q, coverage, strict=True)
     ]
+    if settings.random_abstentions:
+        diluted = [min(1.0, (1 + (n_classes - 1) * x) / n_classes) for x in q]
+    else:
+        diluted = [1 / n_classes + c * (p - 1 / n_classes) for p, c in zip(accuracies, coverage, strict=True)]
     low, high = min(settings.clip[0], 1 / n_classes), settings.clip[1]
     chosen = diluted if settings.random_abstentions else accuracies
     clipped = [min(max(p, low), high) for p in chosen]

@@ -18,7 +18,7 @@ from driftvote import (
     VoteError,
     WindowGrid,
 )
-from driftvote.accuracies import skills_from_sums
+from driftvote.accuracies import accuracies_from_sums
 from driftvote.streams.synthetic import simulate
 
 SIGNED = np.random.default_rng(0).choice([-1, 1], size=(200, 3))
@@ -39,7 +39,7 @@ VOTES = [
     ("NaN among declared numbers", lambda: label(np.array([[0, np.nan, 1]]), classes=[0, 1]), VoteError, "write abstentions as None, or pass a data frame"),
     ("id column beside text classes", lambda: label(pd.DataFrame({"id": ["x"], "a": ["no"], "b": ["no"], "c": ["no"]}), classes=["no", "yes"]), VoteError, r"labelers=\[\.\.\.\] if 'id' is not one"),
     ("a frame library we do not know", lambda: label([[1, 1, 0]]).to_frame("duckdb"), SettingError, "backend must be 'pandas', 'polars', 'pyarrow', not 'duckdb'"),
-    ("sums of two", lambda: skills_from_sums(np.array([1]), 2, 1), LabelerError, "at least 3 labelers"),
+    ("sums of two", lambda: accuracies_from_sums(np.array([1]), 2, 1), LabelerError, "at least 3 labelers"),
     ("class 2 of 2", lambda: label([[1, 0, 1], [0, 2, 1]]), VoteError,
      r"row 1 of this batch \(counting from 0\), column 'labeler_1': 2 is neither a class \(0, 1\) nor an abstention \(-1\); pass n_classes=3 or more"),
     ("a whole float is shown as the number it is", lambda: label(np.array([[1.0, 5.0, 0.0]])), VoteError, "'labeler_1': 5 is neither"),

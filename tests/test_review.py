@@ -62,8 +62,8 @@ def test_editing_one_kernel_makes_every_cached_kernel_stale(tmp_path):
     before = probability()
     path = site / "driftvote" / "kernels" / "weights.py"
     text = path.read_text()
-    assert "(1.0 - p)) * GRAIN" in text
-    path.write_text(text.replace("(1.0 - p)) * GRAIN", "(1.0 - p)) * 2.0 * GRAIN"))
+    assert "* p / (1.0 - p)" in text
+    path.write_text(text.replace("* p / (1.0 - p)", "* 2.0 * p / (1.0 - p)"))
     assert probability() > before + 0.05
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from driftvote.errors import LabelerError
-from driftvote.kernels.accuracies import accuracies_when_voting, triplet_skills
+from driftvote.kernels.accuracies import triplet_accuracies
 from driftvote.kernels.layout import Floats, Ints
 
 MIN_LABELERS = 3
@@ -26,35 +26,37 @@ def check_enough_labelers(n_labelers: int, way_out: str = "add labelers") -> Non
         )
 
 
-def skills_from_sums(sums: Ints, n_labelers: int, window: int, n_classes: int = 2) -> Floats:
-    """Skill of each labeler from pair sums (times K - 1, pairs in lexicographic order).
+def accuracies_from_sums(sums: Ints, n_labelers: int, window: int, n_classes: int = 2) -> Floats:
+    """Accuracy of each labeler from pair sums (times K - 1, pairs in lexicographic order), nobody abstaining.
 
     Four rows; labelers 0 and 1 always agree, labeler 2 agrees with each of them three times in four:
 
-    >>> skills_from_sums(np.array([4, 2, 2]), 3, 4)
-    array([1. , 1. , 0.5])
+    >>> accuracies_from_sums(np.array([4, 2, 2]), 3, 4)
+    array([1.  , 1.  , 0.75])
     """
     check_enough_labelers(n_labelers)
-    skills = np.empty(n_labelers)
-    triplet_skills(np.ascontiguousarray(sums, np.int64), float(window * (n_classes - 1)), skills)
-    return skills
-
-
-def when_voting(skills: Floats, votes: Ints, windows: Ints, n_classes: int) -> Floats:
-    """Accuracy on the rows where a labeler votes: its skill divided by its coverage in the window.
-
-    >>> when_voting(np.array([[0.4]]), np.array([[5]]), np.array([10]), 2)
-    array([[0.9]])
-    """
-    out = np.empty(skills.shape)
-    accuracies_when_voting(skills, votes, windows, n_classes, out)
+    out = np.empty(n_labelers)
+    votes = np.full(n_labelers, window)
+    triplet_accuracies(np.ascontiguousarray(sums, np.int64), votes, window, n_classes, False, out)
     return out
 
 
-def diluted(skills: Floats, n_classes: int) -> Floats:
-    """Accuracy with every abstention counted as a blind guess, limited to 1.
+def undiluted(diluted: Floats, coverage: Floats, n_classes: int) -> Floats:
+    """Accuracy on the rows where a labeler votes, from the one with abstentions counted as blind guesses.
 
-    >>> diluted(np.array([[0.4]]), 2)
-    array([[0.7]])
+    >>> undiluted(np.array([0.7, 0.5]), np.array([0.5, 0.0]), 2)
+    array([0.9, 0.5])
     """
-    return np.minimum(1.0, (1.0 + (n_classes - 1) * skills) / n_classes)
+    chance = 1.0 / n_classes
+    votes = coverage > 0
+    return np.minimum(1.0, chance + np.where(votes, (diluted - chance) / np.where(votes, coverage, 1.0), 0.0))
+
+
+def diluted(accuracies: Floats, coverage: Floats, n_classes: int) -> Floats:
+    """Accuracy with every abstention counted as a blind guess.
+
+    >>> diluted(np.array([0.9]), np.array([0.5]), 2)
+    array([0.7])
+    """
+    chance = 1.0 / n_classes
+    return chance + coverage * (accuracies - chance)

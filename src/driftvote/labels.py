@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from driftvote.kernels.chunk import vote_chunk
-from driftvote.kernels.layout import Codes, Floats, Ints
+from driftvote.kernels.chunk import majority_chunk, vote_chunk
+from driftvote.kernels.layout import Codes, Floats, Ints, Rule
 from driftvote.randomness import uniforms
 
 TIE_POLICIES = ("abstain", "random")
@@ -24,25 +24,22 @@ def tie_draws(policy: str, seed: int, first_row: int, n_rows: int) -> Floats:
     return uniforms(seed, rows, np.array(_TIE_STREAM))
 
 
-def weighted_vote(rows: Codes, weights: Floats, draws: Floats, n_classes: int) -> tuple[Ints, Floats]:
-    """Labels and probabilities of encoded rows under one set of weights.
-
-    >>> rows = np.array([[1, 0, 0], [1, 0, -1]], np.int8)
-    >>> labels, proba = weighted_vote(rows, np.array([2.0, 1.0, 1.0]), np.full(2, -1.0), 2)
-    >>> labels, proba.round(3)
-    (array([-1,  1]), array([[0.5  , 0.5  ],
-           [0.269, 0.731]]))
-    """
-    return _vote(rows, weights, draws, n_classes, False)
+def weighted_vote(rows: Codes, accuracies: Floats, draws: Floats, rule: Rule) -> tuple[Ints, Floats]:
+    """Labels and probabilities of encoded rows under one set of accuracies."""
+    labels = np.empty(len(rows), np.int64)
+    proba = np.empty((len(rows), rule.n_classes))
+    vote_chunk(rows, draws, np.ascontiguousarray(accuracies), rule, labels, proba)
+    return labels, proba
 
 
 def plain_vote(rows: Codes, draws: Floats, n_classes: int) -> tuple[Ints, Floats]:
-    """Majority of each row, with the vote shares as probabilities."""
-    return _vote(rows, np.ones(rows.shape[1]), draws, n_classes, True)
+    """Majority of each row, with the vote shares as probabilities.
 
-
-def _vote(rows: Codes, weights: Floats, draws: Floats, n_classes: int, shares: bool) -> tuple[Ints, Floats]:
+    >>> plain_vote(np.array([[1, 0, 0, -1], [1, 0, -1, -1]], np.int8), np.full(2, -1.0), 2)
+    (array([ 0, -1]), array([[0.66666667, 0.33333333],
+           [0.5       , 0.5       ]]))
+    """
     labels = np.empty(len(rows), np.int64)
     proba = np.empty((len(rows), n_classes))
-    vote_chunk(rows, draws, weights, shares, labels, proba)
+    majority_chunk(rows, draws, labels, proba)
     return labels, proba

@@ -10,18 +10,23 @@ import math
 
 import numpy as np
 
-from driftvote.kernels.layout import Floats, Ints, Rule
+from driftvote.kernels.layout import Floats, Rule
 from driftvote.kernels.weights import weigh_rows
 
 EQUAL_WEIGHT = 1.0
 """The weight of everybody as long as nothing is known of anybody."""
 
 
-def weights_of(skills: Floats, votes: Ints, windows: Ints, rule: Rule) -> Floats:
-    """Weight of every labeler on every row, from the estimates of those rows."""
-    out = np.empty(skills.shape)
-    weigh_rows(skills, votes, windows, rule, out)
+def weights_of(accuracies: Floats, rule: Rule) -> Floats:
+    """Weight of every labeler on every row, from the accuracies at those rows."""
+    out = np.empty(accuracies.shape)
+    weigh_rows(np.ascontiguousarray(accuracies), rule, out)
     return out
+
+
+def products_may_overflow(n_labelers: int, high: float, n_classes: int) -> bool:
+    """Whether the odds of all labelers, multiplied, could leave the range of a double."""
+    return n_labelers * math.log((n_classes - 1) * high / (1.0 - high)) > 600.0
 
 
 def accuracy_at_weight(weight: float, n_classes: int) -> float:

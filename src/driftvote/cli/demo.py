@@ -12,7 +12,6 @@ from rich.table import Table
 
 from driftvote.files.labels import write_table
 from driftvote.kernels.layout import Ints
-from driftvote.labels import weighted_vote
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabeledStream, MajorityLabelModel
 from driftvote.streams.synthetic import SimulatedStream, swap
 
@@ -76,9 +75,10 @@ def _oracle(stream: SimulatedStream) -> Ints:
     half = stream.borders[0]
     codes = []
     for part in (slice(0, half), slice(half, None)):
-        p = stream.accuracies[part][0]
-        votes = stream.votes[part]
-        codes.append(weighted_vote(votes, np.log(p / (1 - p)), np.full(len(votes), -1.0), 2)[0])
+        p = stream.accuracies[part]
+        signs = np.where(stream.votes[part] == 1, 1, -1)
+        score = (np.log(p / (1 - p)) * signs).sum(axis=1)
+        codes.append(np.where(score == 0, -1, score > 0).astype(np.int64))
     return np.concatenate(codes)
 
 

@@ -35,47 +35,39 @@ def strongest_pair(sums: Ints, n: int, without: int) -> tuple[int, int]:
 
 
 @jit
-def triplet_skills(sums: Ints, scale: float, out: Floats) -> None:
-    """Skill q of every labeler: sqrt |C_ih C_jh / C_ij| for the strongest pair (i, j) without h.
+def skill(left: int, right: int, across: int, scale: float) -> float:
+    """q = sqrt |C_ih C_jh / C_ij| from the three pair sums, which are C times `scale`; 0 if C_ij is 0."""
+    if across == 0:
+        return 0.0
+    # Products below 2^53 (for two classes: windows up to 2^26) are exact, so equal ratios give equal floats, equal
+    # odds, and ties of the vote that are real ties.
+    return math.sqrt(abs(float(left) * float(right)) / (abs(float(across)) * scale))
 
-    `sums` are C times `scale`. The strongest pair overall is the strongest without h for every h
-    but its own two, so this costs three scans of the pairs and not one a labeler.
+
+@jit
+def accuracy_of(q: float, votes: int, window: int, n_classes: int, diluted: bool) -> float:
+    """The accuracy that weighs a vote: when voting, or diluted by the abstentions; 1/K for who never votes."""
+    if not diluted and votes != window:
+        if votes == 0:
+            return 1.0 / n_classes
+        q = q * window / votes
+    return min(1.0, (1.0 + (n_classes - 1) * q) / n_classes)
+
+
+@jit
+def triplet_accuracies(sums: Ints, votes: Ints, window: int, n_classes: int, diluted: bool, out: Floats) -> None:
+    """Accuracy of every labeler, each from the strongest pair of others (Algorithm 1, lines 8 to 12).
+
+    The strongest pair overall is the strongest without h for every h but its own two, so this costs three scans of
+    the pairs and not one a labeler.
     """
     n = out.shape[0]
+    scale = float(window) * (n_classes - 1)
     top_i, top_j = strongest_pair(sums, n, -1)
     for h in range(n):
         i, j = top_i, top_j
         if h == top_i or h == top_j:
             i, j = strongest_pair(sums, n, h)
-        divisor = abs(sums[pair_index(i, j, n)])
-        if divisor == 0:
-            out[h] = 0.0
-            continue
-        # Products below 2^53 (for two classes: windows up to 2^26) are exact, so equal ratios give equal
-        # floats and equal weights, and ties of the vote are real ties.
-        product = float(sums[pair_index(i, h, n)]) * float(sums[pair_index(j, h, n)])
-        out[h] = math.sqrt(abs(product) / (float(divisor) * scale))
-
-
-@jit
-def accuracy_when_voting(skill: float, votes: int, window: int, n_classes: int) -> float:
-    """Accuracy on the rows where the labeler votes; 1/K when it never does."""
-    if votes == 0:
-        return 1.0 / n_classes
-    # A labeler without abstentions keeps its skill to the last bit.
-    inside = skill if votes == window else skill * window / votes
-    return min(1.0, (1.0 + (n_classes - 1) * inside) / n_classes)
-
-
-@jit
-def diluted_accuracy(skill: float, n_classes: int) -> float:
-    """Accuracy when every abstention is counted as a blind guess."""
-    return min(1.0, (1.0 + (n_classes - 1) * skill) / n_classes)
-
-
-@jit
-def accuracies_when_voting(skills: Floats, votes: Ints, windows: Ints, n_classes: int, out: Floats) -> None:
-    """Accuracy of every labeler on every row of a chunk."""
-    for t in range(skills.shape[0]):
-        for h in range(skills.shape[1]):
-            out[t, h] = accuracy_when_voting(skills[t, h], votes[t, h], windows[t], n_classes)
+        left, right = sums[pair_index(i, h, n)], sums[pair_index(j, h, n)]
+        q = skill(left, right, sums[pair_index(i, j, n)], scale)
+        out[h] = accuracy_of(q, votes[h], window, n_classes, diluted)

@@ -1,43 +1,60 @@
-"""The chunk kernel: rows in, state advanced, outputs filled. Every door leads here."""
+"""The chunk kernel: rows in, state advanced, outputs filled. Every door leads here.
+
+Short chunks go row by row (`label_rows`). Long ones go by blocks of time (`kernels/blocks.py`), which give the same
+bits: both take the same integer sums through the same formulas in the same order.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from driftvote.kernels._jit import jit
-from driftvote.kernels.accuracies import triplet_skills
+from driftvote.kernels.accuracies import triplet_accuracies
 from driftvote.kernels.agreements import absorb_row
-from driftvote.kernels.labels import add_scores, pick_class, softmax, vote_shares
+from driftvote.kernels.labels import add_logs, multiply_odds, normalise, pick_class, vote_shares
 from driftvote.kernels.layout import Codes, Floats, Ints, Memory, Outputs, Rule
-from driftvote.kernels.weights import weigh
+from driftvote.kernels.weights import odds_of, weight_of
 from driftvote.kernels.windows import choose_level
 
 
 @jit
-def estimate(memory: Memory, rule: Rule, skills: Floats, votes: Ints) -> int:
-    """Window, skills and vote counts after the rows seen so far; returns the window."""
+def estimate(memory: Memory, rule: Rule, estimates: Floats, votes: Ints) -> int:
+    """Window, accuracies and vote counts after the rows seen so far; returns the window."""
     level = choose_level(memory, rule)
     window = min(rule.sizes[level], memory.clock[0])
-    triplet_skills(memory.sums[level], float(window) * (rule.n_classes - 1), skills)
     for h in range(votes.shape[0]):
         votes[h] = memory.votes[level, h]
+    triplet_accuracies(memory.sums[level], votes, window, rule.n_classes, rule.diluted, estimates)
     return int(window)
 
 
 @jit
-def label_chunk(rows: Codes, draws: Floats, memory: Memory, rule: Rule, out: Outputs) -> None:
-    """Learn from each row, then label it."""
-    weights = np.empty(rows.shape[1])
+def score(row: Codes, estimates: Floats, rule: Rule, work: Floats, scores: Floats, support: Ints) -> None:
+    """Scores of the classes from the accuracies of the labelers."""
+    for h in range(row.shape[0]):
+        work[h] = weight_of(estimates[h], rule) if rule.by_logs else odds_of(estimates[h], rule)
+    if rule.by_logs:
+        add_logs(row, work, scores, support)
+    else:
+        multiply_odds(row, work, scores, support)
+
+
+@jit
+def label_rows(rows: Codes, draws: Floats, memory: Memory, rule: Rule, out: Outputs) -> None:
+    """Learn from each row, then label it; one row after the other."""
+    n = rows.shape[1]
+    work = np.empty(n)
+    votes = np.empty(n, dtype=np.int64)
     scores = np.empty(rule.n_classes)
     support = np.empty(rule.n_classes, dtype=np.int64)
     for t in range(rows.shape[0]):
         absorb_row(rows[t], rule.n_classes, rule.sizes, memory)
-        window = estimate(memory, rule, out.skills[t], out.votes[t])
-        out.windows[t] = window
-        weigh(out.skills[t], out.votes[t], window, rule, weights)
-        add_scores(rows[t], weights, scores, support)
+        out.windows[t] = estimate(memory, rule, out.estimates[t], votes)
+        if out.votes.shape[0] > 0:
+            out.votes[t] = votes
+        score(rows[t], out.estimates[t], rule, work, scores, support)
         out.labels[t] = pick_class(scores, support, draws[t])
-        softmax(scores, out.proba[t])
+        normalise(scores, out.proba[t])
 
 
 @jit
@@ -48,18 +65,27 @@ def learn_chunk(rows: Codes, memory: Memory, rule: Rule) -> None:
 
 
 @jit
-def vote_chunk(rows: Codes, draws: Floats, weights: Floats, shares: bool, labels: Ints, proba: Floats) -> None:
-    """Label rows with given weights; learn nothing.
+def vote_chunk(rows: Codes, draws: Floats, estimates: Floats, rule: Rule, labels: Ints, proba: Floats) -> None:
+    """Label rows by given accuracies; learn nothing."""
+    work = np.empty(rows.shape[1])
+    scores = np.empty(rule.n_classes)
+    support = np.empty(rule.n_classes, dtype=np.int64)
+    for t in range(rows.shape[0]):
+        score(rows[t], estimates, rule, work, scores, support)
+        labels[t] = pick_class(scores, support, draws[t])
+        normalise(scores, proba[t])
 
-    Probabilities are vote shares (`shares`) or those of the weights.
-    """
+
+@jit
+def majority_chunk(rows: Codes, draws: Floats, labels: Ints, proba: Floats) -> None:
+    """The plain vote of each row, with the shares of the votes."""
     n_classes = proba.shape[1]
+    odds = np.full(rows.shape[1], 1.0)
     scores = np.empty(n_classes)
     support = np.empty(n_classes, dtype=np.int64)
     for t in range(rows.shape[0]):
-        add_scores(rows[t], weights, scores, support)
+        multiply_odds(rows[t], odds, scores, support)
+        for c in range(n_classes):
+            scores[c] = float(support[c])
         labels[t] = pick_class(scores, support, draws[t])
-        if shares:
-            vote_shares(support, proba[t])
-        else:
-            softmax(scores, proba[t])
+        vote_shares(support, proba[t])

@@ -1,4 +1,4 @@
-"""The weighted vote of one row."""
+"""The weighted vote of one row: products of odds, or sums of their logarithms where products could overflow."""
 
 from __future__ import annotations
 
@@ -8,10 +8,25 @@ from driftvote.kernels._jit import jit
 from driftvote.kernels.agreements import vote_of
 from driftvote.kernels.layout import Codes, Floats, Ints
 
+# Products of the same odds in another order differ in their last bits; scores this close are a tie.
+TIE = 1.0 - 2.0**-36
+
 
 @jit
-def add_scores(row: Codes, weights: Floats, scores: Floats, support: Ints) -> None:
-    """Summed weight and number of votes of each class."""
+def multiply_odds(row: Codes, odds: Floats, scores: Floats, support: Ints) -> None:
+    """Product of the odds, and number of votes, of each class; labelers in order."""
+    scores[:] = 1.0
+    support[:] = 0
+    for i in range(row.shape[0]):
+        vote = vote_of(row[i])
+        if vote >= 0:
+            scores[vote] *= odds[i]
+            support[vote] += 1
+
+
+@jit
+def add_logs(row: Codes, weights: Floats, scores: Floats, support: Ints) -> None:
+    """The same for very many labelers: sums of weights, then taken back to odds against the best class."""
     scores[:] = 0.0
     support[:] = 0
     for i in range(row.shape[0]):
@@ -19,6 +34,9 @@ def add_scores(row: Codes, weights: Floats, scores: Floats, support: Ints) -> No
         if vote >= 0:
             scores[vote] += weights[i]
             support[vote] += 1
+    best = scores.max()
+    for c in range(scores.shape[0]):
+        scores[c] = math.exp(scores[c] - best)
 
 
 @jit
@@ -28,23 +46,24 @@ def pick_class(scores: Floats, support: Ints, draw: float) -> int:
     Only voted classes compete, so a unanimous row keeps its class even when its voters carry no
     weight. A tie is settled by `draw` in [0, 1), or by abstaining (-1) when `draw` is negative.
     """
-    tied = 0
     best = -1
     for c in range(scores.shape[0]):
-        if support[c] == 0:
-            continue
-        if best < 0 or scores[c] > scores[best]:
+        if support[c] > 0 and (best < 0 or scores[c] > scores[best]):
             best = c
-            tied = 1
-        elif scores[c] == scores[best]:
+    if best < 0:
+        return -1
+    least = scores[best] * TIE
+    tied = 0
+    for c in range(scores.shape[0]):
+        if support[c] > 0 and scores[c] >= least:
             tied += 1
-    if tied <= 1:
+    if tied == 1:
         return best
     if draw < 0.0:
         return -1
     rank = int(draw * tied)
     for c in range(scores.shape[0]):
-        if support[c] > 0 and scores[c] == scores[best]:
+        if support[c] > 0 and scores[c] >= least:
             if rank == 0:
                 best = c
                 break
@@ -53,15 +72,13 @@ def pick_class(scores: Floats, support: Ints, draw: float) -> int:
 
 
 @jit
-def softmax(scores: Floats, out: Floats) -> None:
-    """Class probabilities under a uniform prior; the largest score is taken out first."""
-    top = scores.max()
+def normalise(scores: Floats, out: Floats) -> None:
+    """Class probabilities under a uniform prior."""
     total = 0.0
     for c in range(scores.shape[0]):
-        out[c] = math.exp(scores[c] - top)
-        total += out[c]
+        total += scores[c]
     for c in range(scores.shape[0]):
-        out[c] /= total
+        out[c] = scores[c] / total
 
 
 @jit

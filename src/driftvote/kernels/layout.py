@@ -15,6 +15,7 @@ Codes = npt.NDArray[np.signedinteger[Any]]  # encoded votes: int8, or int16 beyo
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+Sums = npt.NDArray[np.int32]
 
 
 def code_dtype(n_classes: int) -> np.dtype[np.signedinteger[Any]]:
@@ -43,6 +44,7 @@ class Rule(NamedTuple):
     clip_low: float
     clip_high: float
     diluted: bool  # weigh by the diluted accuracy (abstentions are random votes)
+    by_logs: bool  # so many labelers that products of their odds could overflow
 
 
 class Outputs(NamedTuple):
@@ -51,5 +53,56 @@ class Outputs(NamedTuple):
     labels: Ints  # class code, -1 = abstain
     proba: Floats  # (rows, classes)
     windows: Ints
-    skills: Floats  # (rows, labelers): diluted, 0 = chance, 1 = always right; may exceed 1
-    votes: Ints  # (rows, labelers): votes inside the window
+    estimates: Floats  # (rows, labelers): the accuracy that weighs the vote
+    votes: Ints  # (rows, labelers): votes inside the window; without rows when nobody ever abstained
+
+
+class History(NamedTuple):
+    """Running sums over the recent past, for chunks of many rows. Made from the rows, never saved.
+
+    A line for each pair (agreements times K - 1) and, when somebody abstains, one for each labeler (votes).
+    Sums wrap around at 32 bits: only differences are used, and those fit.
+    """
+
+    table: Sums  # (lines, slots): sum of a line over all rows up to time t, in slot t mod capacity
+    lagged: Sums  # (far windows, lines, rows): the same a window earlier, for windows beyond the slots
+    places: Ints  # (lines, 2): the labelers of a pair, or -1 and the labeler whose votes are counted
+    capacity: int  # slots that count; the first ones are repeated behind them, so that slices never wrap
+    n_near: int  # windows whose past is inside the slots
+
+
+class Stretch(NamedTuple):
+    """Rows that enter the history together, as columns."""
+
+    counted: Codes  # (labelers, rows): the class that counts, -1 for none
+    cast: Codes  # (labelers, rows): the class that was cast, -1 for none
+    left_counted: Codes  # (far windows, labelers, rows): of the rows that leave each far window meanwhile
+    left_cast: Codes
+
+
+class Block(NamedTuple):
+    """Which rows: `time` rows have been seen after its first one."""
+
+    time: int
+    offset: int  # of its first row in the stretch
+    row: int  # of its first row in the outputs
+    n_rows: int
+
+
+class Scratch(NamedTuple):
+    """Working arrays of one block: time runs along the last axis, so that loops are contiguous."""
+
+    level: Sums  # (rows,)
+    alive: Sums  # (rows,): 1 while larger windows are still accepted
+    fail: Sums  # (rows,)
+    sums: Sums  # (lines, rows): over the chosen window
+    best: Sums  # (rows,)
+    top: Sums  # (rows,): strongest pair
+    top_without: Sums  # (rows,): strongest pair without one labeler
+    scale: Floats  # (rows,): window times K - 1
+    odds: Floats  # (rows,)
+    estimates: Floats  # (labelers, rows)
+    scores: Floats  # (classes, rows): products of odds
+    support: Sums  # (classes, rows): votes
+    row_scores: Floats  # (classes,)
+    row_support: Ints  # (classes,)

@@ -53,6 +53,8 @@ class AdaptiveLabelModel(WindowedLabelModel):
         `"abstain"`, or `"random"` (drawn from `seed`).
     seed
         Of the draws above. Draws belong to rows, so chunks do not change them.
+    n_jobs
+        Threads for long batches; the result does not depend on it.
 
     Examples
     --------
@@ -82,6 +84,7 @@ class AdaptiveLabelModel(WindowedLabelModel):
         abstentions: str = "zero",
         tie_break_policy: str = "abstain",
         seed: int = 0,
+        n_jobs: int = 1,
     ) -> None:
         super().__init__(
             n_classes=n_classes,
@@ -93,6 +96,7 @@ class AdaptiveLabelModel(WindowedLabelModel):
             abstentions=abstentions,
             tie_break_policy=tie_break_policy,
             seed=seed,
+            n_jobs=n_jobs,
         )
         self.windows = WindowGrid.powers_of_two() if windows is None else WindowGrid(windows)
         check_exact(self.windows, self._form.n_classes)
@@ -129,7 +133,7 @@ class AdaptiveLabelModel(WindowedLabelModel):
             far=tests.far,
             limit=tests.limit,
             certain=tests.certain,
-            **self._rule_ends(),
+            **self._rule_ends(n_labelers),
         )
 
     def why_window(self) -> list[WindowTest]:

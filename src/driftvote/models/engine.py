@@ -15,14 +15,18 @@ import numpy.typing as npt
 
 from driftvote.agreements import StreamState, n_pairs
 from driftvote.errors import StateError
-from driftvote.kernels.chunk import estimate, label_chunk, learn_chunk
+from driftvote.kernels.chunk import estimate, label_rows, learn_chunk
 from driftvote.kernels.layout import Codes, Floats, Ints, Outputs, Rule, code_dtype
 from driftvote.labels import plain_vote, weighted_vote
 from driftvote.models.estimates import EqualEstimates, Estimates, WindowEstimates
-from driftvote.weights import EQUAL_WEIGHT
+from driftvote.stretches import LongChunks, fits
+from driftvote.weights import EQUAL_WEIGHT, accuracy_at_weight
 from driftvote.windows import ALL_PAST
 
 Arrays = dict[str, npt.NDArray[Any]]
+
+LONG = 256
+"""Rows from which a chunk is worth a history."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +91,19 @@ class Engine(ABC):
 class WindowEngine(Engine):
     """Pair sums over a grid of windows: the adaptive rule, or one fixed window."""
 
-    def __init__(self, rule: Rule, n_labelers: int, state: StreamState | None = None) -> None:
+    def __init__(self, rule: Rule, n_labelers: int, n_jobs: int, state: StreamState | None = None) -> None:
         self.rule = rule
         self.n_labelers = n_labelers
         self.n_classes = rule.n_classes
+        self.n_jobs = n_jobs
         largest = int(rule.sizes[-1])
         capacity = 0 if largest == ALL_PAST else largest
         self.state = state or StreamState.empty(rule.sizes, capacity, n_labelers, rule.n_classes)
+        self._long: LongChunks | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles leave the history behind: it is made again from the rows when it is needed."""
+        return {**self.__dict__, "_long": None}
 
     @property
     def n_rows(self) -> int:
@@ -108,30 +118,63 @@ class WindowEngine(Engine):
         return len(self.state.memory.ring) > 0
 
     def label(self, rows: Codes, draws: Floats) -> Labeled:
-        n_rows, shape = len(rows), (len(rows), self.n_labelers)
+        n_rows, n = len(rows), self.n_labelers
+        counts = self._counts_votes(rows)
         out = Outputs(
             labels=np.empty(n_rows, np.int64),
             proba=np.empty((n_rows, self.n_classes)),
             windows=np.empty(n_rows, np.int64),
-            skills=np.empty(shape),
-            votes=np.empty(shape, np.int64),
+            estimates=np.empty((n_rows, n)),
+            votes=np.empty((n_rows if counts else 0, n), np.int64),
         )
-        label_chunk(rows, draws, self.state.memory, self.rule, out)
-        return Labeled(out.labels, out.proba, WindowEstimates(out.skills, out.votes, out.windows, self.rule))
+        short = self._short_part(rows, counts)
+        if short:
+            label_rows(rows[:short], draws, self.state.memory, self.rule, out)
+        if short < n_rows:
+            assert self._long is not None
+            self._long.label(rows[short:], draws[short:], self.state, Outputs(*(part[short:] for part in out)))
+        votes = out.votes if counts else None
+        return Labeled(out.labels, out.proba, WindowEstimates(out.estimates, votes, out.windows, self.rule))
 
     def learn(self, rows: Codes) -> None:
-        learn_chunk(rows, self.state.memory, self.rule)
+        short = self._short_part(rows, self._counts_votes(rows))
+        if short:
+            learn_chunk(rows[:short], self.state.memory, self.rule)
+        if short < len(rows):
+            assert self._long is not None
+            self._long.learn(rows[short:], self.state)
+
+    def _counts_votes(self, rows: Codes) -> bool:
+        """Whether anybody abstains in the chunk or in the windows: if not, votes need not be counted."""
+        memory = self.state.memory
+        full = np.minimum(self.rule.sizes, self.n_rows)[:, None]
+        return bool((rows < 0).any() or (memory.votes != full).any())
+
+    def _short_part(self, rows: Codes, counts: bool) -> int:
+        """How many rows to take one by one; the rest is worth a history, which is then there."""
+        before = max(0, int(self.rule.sizes[0]) - self.n_rows)  # until the smallest window is full
+        if len(rows) - before < LONG or not fits(self.rule, self.n_labelers):
+            return len(rows)
+        if self._long is None or self._long.counts_votes != counts:
+            self._long = LongChunks(self.rule, self.n_labelers, counts, self.n_jobs)
+        stale = self._long.clock != self.n_rows
+        if stale and len(rows) - before < min(self.n_rows, self._long.depth) // 16:
+            return len(rows)  # making the history anew would cost more than it saves
+        return before
 
     def predict(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
-        return weighted_vote(rows, self.current().weights[0], draws, self.n_classes)
+        return weighted_vote(rows, self._now()[0].weighing[0], draws, self.rule)
 
     def current(self) -> Estimates:
         if not self.n_rows:
             return EqualEstimates(1, self.n_labelers, self.n_classes, window=0)
-        skills = np.empty((1, self.n_labelers))
+        return self._now()[0]
+
+    def _now(self) -> tuple[WindowEstimates, int]:
+        estimates = np.empty((1, self.n_labelers))
         votes = np.empty((1, self.n_labelers), np.int64)
-        window = estimate(self.state.memory, self.rule, skills[0], votes[0])
-        return WindowEstimates(skills, votes, np.array([window]), self.rule)
+        window = estimate(self.state.memory, self.rule, estimates[0], votes[0])
+        return WindowEstimates(estimates, votes, np.array([window]), self.rule), window
 
     def remembered(self) -> int:
         return min(self.n_rows, len(self.state.memory.ring))
@@ -139,7 +182,7 @@ class WindowEngine(Engine):
     def joined_by(self, newcomers: Codes, rule: Rule) -> WindowEngine:
         """The engine as if newcomers had always been there, under the rule for that many labelers."""
         state = self.state.with_labelers(rule.sizes, rule.n_classes, newcomers)
-        return WindowEngine(rule, self.n_labelers + newcomers.shape[1], state)
+        return WindowEngine(rule, self.n_labelers + newcomers.shape[1], self.n_jobs, state)
 
     def arrays(self) -> Arrays:
         memory = self.state.memory
@@ -225,9 +268,10 @@ def joined(parts: list[Labeled]) -> Labeled:
     return Labeled(labels, np.concatenate([part.proba for part in parts]), estimates)
 
 
-def equal_vote(rows: Codes, draws: Floats, n_classes: int) -> tuple[Ints, Floats]:
+def equal_vote(rows: Codes, draws: Floats, rule: Rule) -> tuple[Ints, Floats]:
     """The vote before anything is known: every labeler with the same weight."""
-    return weighted_vote(rows, np.full(rows.shape[1], EQUAL_WEIGHT), draws, n_classes)
+    p = accuracy_at_weight(EQUAL_WEIGHT, rule.n_classes)
+    return weighted_vote(rows, np.full(rows.shape[1], p), draws, rule)
 
 
 def expect(arrays: Arrays, name: str, dtype: Any, shape: tuple[int, ...]) -> None:

@@ -49,45 +49,57 @@ class Estimates(ABC):
 
 
 class WindowEstimates(Estimates):
-    """Estimates over a window: skills and vote counts are kept, the rest follows from them."""
+    """Estimates over a window: the accuracies that weigh and the vote counts are kept, the rest follows."""
 
-    def __init__(self, skills: Floats, votes: Ints, windows: Ints, rule: Rule) -> None:
-        self.skills = skills
-        self.votes = votes
+    def __init__(self, weighing: Floats, votes: Ints | None, windows: Ints, rule: Rule) -> None:
+        self.weighing = weighing  # when voting; diluted where abstentions are random votes
+        self.votes = votes  # None: everybody votes on every row
         self.windows = windows
         self.rule = rule
 
     @cached_property
     def accuracies(self) -> Floats:
-        return accuracies.when_voting(self.skills, self.votes, self.windows, self.rule.n_classes)
+        if not self.rule.diluted or self.votes is None:
+            return self.weighing
+        return accuracies.undiluted(self.weighing, self.coverage, self.rule.n_classes)
 
     @cached_property
     def diluted_accuracies(self) -> Floats:
-        return accuracies.diluted(self.skills, self.rule.n_classes)
+        if self.rule.diluted or self.votes is None:
+            return self.weighing
+        return accuracies.diluted(self.weighing, self.coverage, self.rule.n_classes)
 
     @cached_property
     def weights(self) -> Floats:
-        return weights.weights_of(self.skills, self.votes, self.windows, self.rule)
+        return weights.weights_of(self.weighing, self.rule)
 
     @cached_property
     def coverage(self) -> Floats:
-        return self.votes / self.windows[:, None]
+        return np.ones(self.weighing.shape) if self.votes is None else self.votes / self.windows[:, None]
 
     def __getitem__(self, rows: slice) -> WindowEstimates:
-        return WindowEstimates(self.skills[rows], self.votes[rows], self.windows[rows], self.rule)
+        votes = None if self.votes is None else self.votes[rows]
+        return WindowEstimates(self.weighing[rows], votes, self.windows[rows], self.rule)
 
     @classmethod
     def joined(cls, parts: Sequence[WindowEstimates]) -> WindowEstimates:
-        width = parts[-1].skills.shape[1]
+        width = parts[-1].weighing.shape[1]
+        chance = 1.0 / parts[0].rule.n_classes
         return cls(
-            np.concatenate([_widened(part.skills, width, 0) for part in parts]),
-            np.concatenate([_widened(part.votes, width, 0) for part in parts]),
+            np.concatenate([_widened(part.weighing, width, chance) for part in parts]),
+            np.concatenate([_widened(part.counted_votes(), width, 0) for part in parts]),
             np.concatenate([part.windows for part in parts]),
             parts[-1].rule,
         )
 
+    def counted_votes(self) -> Ints:
+        """Votes in the window, written out."""
+        if self.votes is not None:
+            return self.votes
+        return np.repeat(self.windows[:, None], self.weighing.shape[1], axis=1)
 
-def _widened(table: Any, width: int, fill: int) -> Any:
+
+def _widened(table: Any, width: int, fill: float) -> Any:
     return np.pad(table, [(0, 0), (0, width - table.shape[1])], constant_values=fill)
 
 

@@ -47,6 +47,7 @@ class FixedWindowLabelModel(WindowedLabelModel):
         abstentions: str = "zero",
         tie_break_policy: str = "abstain",
         seed: int = 0,
+        n_jobs: int = 1,
     ) -> None:
         super().__init__(
             n_classes=n_classes,
@@ -58,6 +59,7 @@ class FixedWindowLabelModel(WindowedLabelModel):
             abstentions=abstentions,
             tie_break_policy=tie_break_policy,
             seed=seed,
+            n_jobs=n_jobs,
         )
         self.fixed_window = None if window is None else checked_size(window, "window")
         self._settings["window"] = self.fixed_window
@@ -71,5 +73,5 @@ class FixedWindowLabelModel(WindowedLabelModel):
             far=none,
             limit=none,
             certain=np.zeros(0, np.bool_),
-            **self._rule_ends(),
+            **self._rule_ends(n_labelers),
         )

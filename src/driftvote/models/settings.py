@@ -69,6 +69,14 @@ def whole(name: str, value: int) -> int:
         raise SettingError(f"{name} must be a whole number, not {shown(value)}") from None
 
 
+def threads(name: str, value: int) -> int:
+    """A number of threads, at least 1."""
+    count = whole(name, value)
+    if not 1 <= count <= 256:
+        raise SettingError(f"{name} must be a number of threads from 1 to 256, not {shown(value)}")
+    return count
+
+
 def _number(name: str, value: Number) -> float:
     if isinstance(value, bool) or not isinstance(value, Real):
         raise SettingError(f"{name} must be a number, not {shown(value)}")

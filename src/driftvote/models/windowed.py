@@ -11,23 +11,24 @@ from driftvote.kernels.layout import Codes, Floats, Ints, Rule
 from driftvote.kernels.windows import choose_level
 from driftvote.models.base import LabelModel
 from driftvote.models.engine import Engine, WindowEngine, equal_vote
-from driftvote.models.settings import Number, clip_range
-from driftvote.weights import effective_clip
+from driftvote.models.settings import Number, clip_range, threads
+from driftvote.weights import effective_clip, products_may_overflow
 
 
 class WindowedLabelModel(LabelModel):
     """A model whose accuracies come from the pair agreements of a window."""
 
-    def __init__(self, *, clip: tuple[Number, Number], **shared: Any) -> None:
+    def __init__(self, *, clip: tuple[Number, Number], n_jobs: int, **shared: Any) -> None:
         super().__init__(**shared)
         self.clip = clip_range(clip)
-        self._settings["clip"] = self.clip
+        self.n_jobs = threads("n_jobs", n_jobs)
+        self._settings |= {"clip": self.clip, "n_jobs": self.n_jobs}
 
     @abstractmethod
     def _rule(self, n_labelers: int) -> Rule:
         """The settings as kernels need them, for this many labelers."""
 
-    def _rule_ends(self) -> dict[str, Any]:
+    def _rule_ends(self, n_labelers: int) -> dict[str, Any]:
         """The part of the rule that does not depend on the windows."""
         low, high = effective_clip(self.clip, self._form.n_classes)
         return {
@@ -35,17 +36,18 @@ class WindowedLabelModel(LabelModel):
             "clip_low": low,
             "clip_high": high,
             "diluted": self.abstentions == "random",
+            "by_logs": products_may_overflow(n_labelers, high, self._form.n_classes),
         }
 
     def _new_engine(self, n_labelers: int) -> WindowEngine:
-        return WindowEngine(self._rule(n_labelers), n_labelers)
+        return WindowEngine(self._rule(n_labelers), n_labelers, self.n_jobs)
 
     def _grown(self, engine: Engine, newcomers: Codes) -> Engine:
         assert isinstance(engine, WindowEngine)
         return engine.joined_by(newcomers, self._rule(engine.n_labelers + newcomers.shape[1]))
 
     def _first_vote(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
-        return equal_vote(rows, draws, self._form.n_classes)
+        return equal_vote(rows, draws, self._rule(rows.shape[1]))
 
     def _started(self) -> WindowEngine:
         if not isinstance(self._engine, WindowEngine) or not self.n_rows:
