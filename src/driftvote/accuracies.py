@@ -49,7 +49,9 @@ def undiluted(diluted: Floats, coverage: Floats, n_classes: int) -> Floats:
     """
     chance = 1.0 / n_classes
     votes = coverage > 0
-    return np.minimum(1.0, chance + np.where(votes, (diluted - chance) / np.where(votes, coverage, 1.0), 0.0))
+    spread = np.where(votes, (diluted - chance) / np.where(votes, coverage, 1.0), 0.0)
+    # Who always votes keeps the accuracy to the last bit.
+    return np.where(coverage == 1.0, diluted, np.minimum(1.0, chance + spread))
 
 
 def diluted(accuracies: Floats, coverage: Floats, n_classes: int) -> Floats:
@@ -59,4 +61,4 @@ def diluted(accuracies: Floats, coverage: Floats, n_classes: int) -> Floats:
     array([0.7])
     """
     chance = 1.0 / n_classes
-    return chance + coverage * (accuracies - chance)
+    return np.where(coverage == 1.0, accuracies, chance + coverage * (accuracies - chance))

@@ -66,9 +66,9 @@ class LongChunks:
         dtype = code_dtype(rule.n_classes)
         self.stretch = Stretch(
             counted=np.zeros((n_labelers, self.rows), dtype),
-            cast=np.zeros((n_labelers, self.rows), dtype),
+            cast=np.zeros((n_labelers, self.rows if counts_votes else 0), dtype),
             left_counted=np.zeros((n_far, n_labelers, self.rows), dtype),
-            left_cast=np.zeros((n_far, n_labelers, self.rows), dtype),
+            left_cast=np.zeros((n_far, n_labelers, self.rows if counts_votes else 0), dtype),
         )
         self.scratches = [_scratch(lines, n_labelers, rule.n_classes) for _ in range(n_jobs)]
 
@@ -104,10 +104,11 @@ class LongChunks:
             for done in range(0, len(rows), self.rows):
                 part = rows[done : done + self.rows]
                 seen = state.n_rows
-                turn(rows, done, self.stretch.counted, self.stretch.cast)
+                turn(rows, done, len(part), self.stretch.counted, self.stretch.cast)
                 for f in range(len(self.stretch.left_counted)):
                     first = seen - int(sizes[self.history.n_near + f])
-                    turn(state.memory.ring, first, self.stretch.left_counted[f], self.stretch.left_cast[f])
+                    left = self.stretch.left_counted[f], self.stretch.left_cast[f]
+                    turn(state.memory.ring, first, len(part), *left)
                 threads.run(self._extensions(len(part), state))
                 threads.run(work(done, len(part), seen))
                 settle(part, self.history, state.memory, sizes, self.counts_votes)
@@ -119,20 +120,19 @@ class LongChunks:
         share = -(-lines // self.n_jobs)
         return [
             lambda first=first: extend_lines(  # type: ignore[misc]
-                first, min(lines, first + share), self.stretch, self.history, state.memory, self.rule.n_classes,
-                np.empty(n_rows, np.int32),
+                first, min(lines, first + share), n_rows, self.stretch, self.history, state.memory, self.rule
             )
             for first in range(0, lines, share)
-        ]  # fmt: skip
+        ]
 
     def _rebuild(self, state: StreamState) -> None:
         rows = state.recent_rows()[-self.depth :]
-        shape = (rows.shape[1], len(rows))
-        work = (np.empty(shape, rows.dtype), np.empty(shape, rows.dtype), np.empty(len(rows), np.int32))
-        if len(rows):
-            rebuild(rows, self.history, state.memory, self.rule.n_classes, work)
-        else:
-            self.history.table[:] = 0
+        n_rows, n = rows.shape
+        counted = np.empty((n, max(1, n_rows)), rows.dtype)
+        cast = np.empty((n, max(1, n_rows) if self.counts_votes else 0), rows.dtype)
+        if n_rows:
+            turn(rows, 0, n_rows, counted, cast)
+        rebuild(n_rows, self.history, state.memory, self.rule.n_classes, counted, cast)
         self.clock = state.n_rows
 
 
@@ -169,7 +169,7 @@ def _scratch(lines: int, n_labelers: int, n_classes: int) -> Scratch:
         sums=ints(lines, BLOCK),
         best=ints(BLOCK),
         top=ints(BLOCK),
-        top_without=ints(BLOCK),
+        chosen=ints(BLOCK),
         scale=np.zeros(BLOCK),
         odds=np.zeros(BLOCK),
         estimates=np.zeros((n_labelers, BLOCK)),

@@ -1,7 +1,6 @@
-"""Blocks of time: the same choices, estimates and labels as row by row, with loops that run along time.
+"""Blocks of time: the same estimates and labels as row by row, with loops that run along time.
 
-For a fixed pair and window the test of Algorithm 1 is one contiguous integer operation over the rows of a block, and
-blocks are independent of each other given the history: they vectorise, and they can be shared among threads.
+Blocks are independent of each other given the history: they vectorise, and they can be shared among threads.
 """
 
 from __future__ import annotations
@@ -12,94 +11,13 @@ import numpy as np
 
 from driftvote.kernels._jit import jit
 from driftvote.kernels.accuracies import accuracy_of, pair_index, skill
-from driftvote.kernels.labels import normalise, pick_class
+from driftvote.kernels.labels import TIE, normalise, pick_class
 from driftvote.kernels.layout import Block, Floats, History, Ints, Outputs, Rule, Scratch, Stretch, Sums
+from driftvote.kernels.levels import choose_levels, int32_of, int64_of, line_now, line_then
 from driftvote.kernels.weights import odds_of
 
 # Up to here a masked product for every class is faster than a branch on the vote.
 FEW_CLASSES = 4
-
-
-@jit
-def int32_of(value: int) -> Any:
-    """Kept in 32 bits, where eight fit into a register."""
-    return np.int32(value)
-
-
-@jit
-def int64_of(value: int) -> Any:
-    """Widened, where products need it."""
-    return np.int64(value)
-
-
-@jit
-def line_now(history: History, line: int, block: Block) -> Sums:
-    """Running sum of a line at the rows of the block."""
-    slot = block.time % history.capacity
-    return history.table[line, slot : slot + block.n_rows]
-
-
-@jit
-def line_then(history: History, line: int, k: int, size: int, block: Block) -> Sums:
-    """The same, window k before."""
-    if k < history.n_near:
-        slot = (block.time - size) % history.capacity
-        return history.table[line, slot : slot + block.n_rows]
-    return history.lagged[k - history.n_near, line, block.offset : block.offset + block.n_rows]
-
-
-@jit
-def mark_doubling(now: Sums, then: Sums, twice: Sums, limit: int, fail: Sums) -> None:
-    """|S_(k+1) - 2 S_k| > limit, for windows that double; all in 32 bits."""
-    for t in range(now.shape[0]):
-        d = int32_of(2 * then[t] - twice[t] - now[t])
-        if d > limit or d < -limit:
-            fail[t] = 1
-
-
-@jit
-def mark_any(now: Sums, then: Sums, later: Sums, near: int, far: int, limit: int, fail: Sums) -> None:
-    """|near S_(k+1) - far S_k| > limit, for any two windows."""
-    for t in range(now.shape[0]):
-        d = near * int64_of(int32_of(now[t] - later[t])) - far * int64_of(int32_of(now[t] - then[t]))
-        if d > limit or d < -limit:
-            fail[t] = 1
-
-
-@jit
-def choose_levels(history: History, rule: Rule, n_pairs: int, block: Block, scratch: Scratch) -> None:
-    """Algorithm 1, lines 3 to 6, for every row of the block."""
-    n_rows = block.n_rows
-    alive, level = scratch.alive, scratch.level
-    alive[:n_rows] = 1
-    level[:n_rows] = 0
-    for k in range(rule.sizes.shape[0] - 1):
-        # A window can be reached from the row on at which it is full.
-        full = min(n_rows, max(0, rule.sizes[k + 1] - block.time))
-        alive[:full] = 0
-        if not alive[:n_rows].any():
-            break
-        if not rule.certain[k]:
-            test_level(history, rule, k, n_pairs, block, scratch.fail)
-            for t in range(n_rows):
-                alive[t] = alive[t] & (1 - scratch.fail[t])
-        for t in range(n_rows):
-            level[t] += alive[t]
-
-
-@jit
-def test_level(history: History, rule: Rule, k: int, n_pairs: int, block: Block, fail: Sums) -> None:
-    """Mark the rows at which window k + 1 is refused after window k."""
-    near, far, limit = rule.near[k], rule.far[k], rule.limit[k]
-    fail[: block.n_rows] = 0
-    for line in range(n_pairs):
-        now = line_now(history, line, block)
-        then = line_then(history, line, k, rule.sizes[k], block)
-        later = line_then(history, line, k + 1, rule.sizes[k + 1], block)
-        if near == 1 and far == 2:
-            mark_doubling(now, then, later, int32_of(limit), fail[: block.n_rows])
-        else:
-            mark_any(now, then, later, near, far, limit, fail[: block.n_rows])
 
 
 @jit
@@ -121,19 +39,25 @@ def take_sums(history: History, rule: Rule, block: Block, scratch: Scratch) -> N
 
 
 @jit
-def find_strongest(sums: Sums, places: Ints, n_pairs: int, without: int, best: Sums, top: Sums) -> None:
-    """The first pair with the largest |sum| at every row, leaving one labeler out."""
-    n_rows = best.shape[0]
+def find_strongest(sums: Sums, places: Ints, n_pairs: int, without: int, span: tuple[int, int], work: Scratch) -> None:
+    """The first pair with the largest |sum| at rows span[0] .. span[1] - 1, leaving one labeler out; into `chosen`."""
+    first, last = span
+    best, chosen = work.best[first:last], work.chosen[first:last]
     best[:] = -1
     for line in range(n_pairs):
         if places[line, 0] == without or places[line, 1] == without:
             continue
-        row = sums[line]
-        for t in range(n_rows):
-            size = abs(row[t])
-            if size > best[t]:
-                best[t] = size
-                top[t] = line
+        compare_pair(sums[line, first:last], np.int32(line), best, chosen)
+
+
+@jit
+def compare_pair(row: Sums, line: Any, best: Sums, chosen: Sums) -> None:
+    """Note where a pair is stronger than all before it."""
+    for t in range(row.shape[0]):
+        size = np.int32(abs(row[t]))
+        better = size > best[t]
+        best[t] = size if better else best[t]
+        chosen[t] = line if better else chosen[t]
 
 
 @jit
@@ -145,10 +69,9 @@ def estimate_run(first: int, last: int, pair: int, history: History, rule: Rule,
     for h in range(n):
         out = scratch.estimates[h]
         if h == i or h == j:
-            tops = scratch.top_without[first:last]
-            find_strongest(scratch.sums[:, first:last], history.places, n_pairs, h, scratch.best[first:last], tops)
+            find_strongest(scratch.sums, history.places, n_pairs, h, (first, last), scratch)
             for t in range(first, last):
-                line = tops[t - first]
+                line = scratch.chosen[t]
                 a, b = history.places[line, 0], history.places[line, 1]
                 left, right = scratch.sums[pair_index(a, h, n), t], scratch.sums[pair_index(b, h, n), t]
                 out[t] = skill(left, right, scratch.sums[line, t], scratch.scale[t])
@@ -167,7 +90,8 @@ def estimate_block(history: History, rule: Rule, block: Block, scratch: Scratch)
     n_pairs = n * (n - 1) // 2
     for t in range(n_rows):
         scratch.scale[t] = float(rule.sizes[scratch.level[t]]) * (rule.n_classes - 1)
-    find_strongest(scratch.sums[:, :n_rows], history.places, n_pairs, -1, scratch.best[:n_rows], scratch.top[:n_rows])
+    find_strongest(scratch.sums, history.places, n_pairs, -1, (0, n_rows), scratch)
+    scratch.top[:n_rows] = scratch.chosen[:n_rows]
     first = 0
     while first < n_rows:
         pair = scratch.top[first]
@@ -216,20 +140,43 @@ def write_block(draws: Floats, rule: Rule, block: Block, scratch: Scratch, histo
     """Labels, probabilities, windows, accuracies and vote counts of the block into the outputs."""
     n = scratch.estimates.shape[0]
     n_pairs = n * (n - 1) // 2
-    counted = history.table.shape[0] > n_pairs
+    if rule.n_classes == 2:
+        write_two(draws, block, scratch, out)
+    else:
+        for t in range(block.n_rows):
+            row = block.row + t
+            for c in range(rule.n_classes):
+                scratch.row_scores[c] = scratch.scores[c, t]
+                scratch.row_support[c] = scratch.support[c, t]
+            out.labels[row] = pick_class(scratch.row_scores, scratch.row_support, draws[row])
+            normalise(scratch.row_scores, out.proba[row])
+    for t in range(block.n_rows):
+        out.windows[block.row + t] = rule.sizes[scratch.level[t]]
+        for h in range(n):
+            out.estimates[block.row + t, h] = scratch.estimates[h, t]
+    if history.table.shape[0] > n_pairs:
+        for t in range(block.n_rows):
+            for h in range(n):
+                out.votes[block.row + t, h] = scratch.sums[n_pairs + h, t]
+
+
+@jit
+def write_two(draws: Floats, block: Block, scratch: Scratch, out: Outputs) -> None:
+    """Labels and probabilities of two classes: `pick_class` and `normalise`, written out."""
     for t in range(block.n_rows):
         row = block.row + t
-        for c in range(rule.n_classes):
-            scratch.row_scores[c] = scratch.scores[c, t]
-            scratch.row_support[c] = scratch.support[c, t]
-        out.labels[row] = pick_class(scratch.row_scores, scratch.row_support, draws[row])
-        normalise(scratch.row_scores, out.proba[row])
-        out.windows[row] = rule.sizes[scratch.level[t]]
-        for h in range(n):
-            out.estimates[row, h] = scratch.estimates[h, t]
-        if counted:
-            for h in range(n):
-                out.votes[row, h] = scratch.sums[n_pairs + h, t]
+        down, up = scratch.scores[0, t], scratch.scores[1, t]
+        against, favour = scratch.support[0, t], scratch.support[1, t]
+        total = down + up
+        out.proba[row, 0] = down / total
+        out.proba[row, 1] = up / total
+        if favour == 0 or against == 0:
+            label = 1 if favour > 0 else (0 if against > 0 else -1)
+        elif down >= up * TIE and up >= down * TIE:
+            label = -1 if draws[row] < 0.0 else int(draws[row] * 2)
+        else:
+            label = 1 if up > down else 0
+        out.labels[row] = label
 
 
 @jit

@@ -2,99 +2,127 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from driftvote.kernels._jit import jit
 from driftvote.kernels.agreements import vote_of
-from driftvote.kernels.layout import Codes, History, Ints, Memory, Stretch, Sums
+from driftvote.kernels.layout import Codes, History, Ints, Memory, Rule, Stretch, Sums
 
 
 @jit
-def turn(rows: Codes, first: int, counted: Codes, cast: Codes) -> None:
-    """Rows `first` onwards of a ring as columns: the class that counts, and the class that was cast.
+def turn(rows: Codes, first: int, n_rows: int, counted: Codes, cast: Codes) -> None:
+    """Rows `first` onwards of a ring as columns: the class that counts and, if asked for, the class that was cast.
 
     Rows before the beginning of the stream (first < 0) are abstentions.
     """
+    n = rows.shape[1]
     n_slots = rows.shape[0]
-    n_rows = counted.shape[1]
-    for t in range(n_rows):
-        if first + t < 0:
-            for i in range(rows.shape[1]):
-                counted[i, t] = -1
-                cast[i, t] = -1
-            continue
-        slot = (first + t) % n_slots
-        for i in range(rows.shape[1]):
-            code = rows[slot, i]
-            counted[i, t] = vote_of(code)
-            cast[i, t] = code if code >= 0 else -1
+    before = min(n_rows, max(0, -first))
+    counted[:, :before] = -1
+    cast[:, : min(before, cast.shape[1])] = -1
+    slot = (first + before) % n_slots
+    for t in range(before, n_rows):
+        for i in range(n):
+            counted[i, t] = vote_of(rows[slot, i])
+        if cast.shape[1] > 0:
+            for i in range(n):
+                cast[i, t] = rows[slot, i] if rows[slot, i] >= 0 else -1
+        slot += 1
+        if slot == n_slots:
+            slot = 0
 
 
 @jit
 def run_up_pair(left: Codes, right: Codes, n_classes: int, start: int, out: Sums) -> None:
     """Running sum of a pair's agreements (times K - 1) from `start`."""
-    agree = n_classes - 1
-    total = start
+    agree = np.int32(n_classes - 1)
+    total = np.int32(start)
     for t in range(out.shape[0]):
-        step = agree if left[t] == right[t] else -1
-        if left[t] < 0 or right[t] < 0:
-            step = 0
-        total += step
+        step = agree if left[t] == right[t] else np.int32(-1)
+        total = np.int32(total + (step if left[t] >= 0 and right[t] >= 0 else np.int32(0)))
+        out[t] = total
+
+
+@jit
+def run_up_voting_pair(left: Codes, right: Codes, n_classes: int, start: int, out: Sums) -> None:
+    """The same where nobody abstains."""
+    agree = np.int32(n_classes - 1)
+    total = np.int32(start)
+    for t in range(out.shape[0]):
+        total = np.int32(total + (agree if left[t] == right[t] else np.int32(-1)))
         out[t] = total
 
 
 @jit
 def run_up_votes(codes: Codes, start: int, out: Sums) -> None:
     """Running count of a labeler's votes from `start`."""
-    total = start
+    total = np.int32(start)
     for t in range(out.shape[0]):
-        total += 1 if codes[t] >= 0 else 0
+        total = np.int32(total + (np.int32(1) if codes[t] >= 0 else np.int32(0)))
         out[t] = total
 
 
 @jit
-def run_up(counted: Codes, cast: Codes, line: int, places: Ints, n_classes: int, start: int, out: Sums) -> None:
-    """One line over a stretch: a pair's agreements, or (places: -1, labeler) a labeler's votes."""
-    n_rows = out.shape[0]
-    i, j = places[line, 0], places[line, 1]
+def run_up(
+    counted: Codes, cast: Codes, first: int, places: Ints, n_classes: int, everybody: bool, start: int, out: Sums
+) -> None:
+    """One line from row `first` of a stretch: a pair's agreements, or (places: -1, labeler) a labeler's votes.
+
+    `everybody`: no row has an abstention in it.
+    """
+    i, j = places[0], places[1]
+    last = first + out.shape[0]
     if i < 0:
-        run_up_votes(cast[j, :n_rows], start, out)
+        run_up_votes(cast[j, first:last], start, out)
+    elif everybody:
+        run_up_voting_pair(counted[i, first:last], counted[j, first:last], n_classes, start, out)
     else:
-        run_up_pair(counted[i, :n_rows], counted[j, :n_rows], n_classes, start, out)
+        run_up_pair(counted[i, first:last], counted[j, first:last], n_classes, start, out)
 
 
 @jit
-def store(history: History, line: int, time: int, values: Sums) -> None:
-    """Put the sums at times time, time + 1 ... into their slots, and the first slots again behind the last."""
+def extend_line(
+    line: int, time: int, n_rows: int, counted: Codes, cast: Codes, history: History, n_classes: int
+) -> None:
+    """Running sum of one line at times time, time + 1 ..., going on from the slot before."""
     capacity = history.capacity
-    tail = history.table.shape[1] - capacity
-    slot = time % capacity
-    for t in range(values.shape[0]):
-        history.table[line, slot] = values[t]
-        if slot < tail:
-            history.table[line, capacity + slot] = values[t]
-        slot += 1
-        if slot == capacity:
-            slot = 0
+    slots = history.table[line]
+    tail = slots.shape[0] - capacity
+    start = slots[(time - 1) % capacity]
+    done = 0
+    while done < n_rows:
+        slot = (time + done) % capacity
+        length = min(n_rows - done, capacity - slot)
+        out = slots[slot : slot + length]
+        run_up(counted, cast, done, history.places[line], n_classes, cast.shape[1] == 0, start, out)
+        start = out[length - 1]
+        # The first slots stand again behind the last, so that no slice of a block wraps.
+        for t in range(slot, min(slot + length, tail)):
+            slots[capacity + t] = slots[t]
+        done += length
 
 
 @jit
 def extend_lines(
-    first: int, last: int, stretch: Stretch, history: History, memory: Memory, n_classes: int, work: Sums
+    first: int, last: int, n_rows: int, stretch: Stretch, history: History, memory: Memory, rule: Rule
 ) -> None:
     """Advance lines first .. last - 1 by a stretch; `memory` is still as before it.
 
     Each line gets its running sum, and the same as it was one far window ago.
     """
     seen = memory.clock[0]
+    sizes, n_classes = rule.sizes, rule.n_classes
     n_pairs = memory.sums.shape[1]
     for line in range(first, last):
+        extend_line(line, seen + 1, n_rows, stretch.counted, stretch.cast, history, n_classes)
         start = history.table[line, seen % history.capacity]
-        run_up(stretch.counted, stretch.cast, line, history.places, n_classes, start, work)
-        store(history, line, seen + 1, work)
         for f in range(history.lagged.shape[0]):
             k = history.n_near + f
             inside = memory.sums[k, line] if line < n_pairs else memory.votes[k, line - n_pairs]
-            out = history.lagged[f, line, : work.shape[0]]
-            run_up(stretch.left_counted[f], stretch.left_cast[f], line, history.places, n_classes, start - inside, out)
+            left, cast, out = stretch.left_counted[f], stretch.left_cast[f], history.lagged[f, line, :n_rows]
+            # Before a window is full nothing leaves it: its leaving rows are then written as abstentions.
+            everybody = cast.shape[1] == 0 and seen >= sizes[k]
+            run_up(left, cast, 0, history.places[line], n_classes, everybody, wrapped(start - inside), out)
 
 
 @jit
@@ -138,13 +166,12 @@ def wrapped(value: int) -> int:
 
 
 @jit
-def rebuild(rows: Codes, history: History, memory: Memory, n_classes: int, work: tuple[Codes, Codes, Sums]) -> None:
-    """Fill the slots from the remembered rows (oldest first), so that they end at the clock."""
-    counted, cast, sums = work
-    begin = memory.clock[0] - rows.shape[0]
-    turn(rows, 0, counted, cast)
+def rebuild(n_rows: int, history: History, memory: Memory, n_classes: int, counted: Codes, cast: Codes) -> None:
+    """Fill the slots from the last `n_rows` rows (as columns), so that they end at the clock."""
+    begin = memory.clock[0] - n_rows
     for line in range(history.table.shape[0]):
-        sums[0] = 0
-        store(history, line, begin, sums[:1])
-        run_up(counted, cast, line, history.places, n_classes, 0, sums)
-        store(history, line, begin + 1, sums)
+        slot = begin % history.capacity
+        history.table[line, slot] = 0
+        if slot < history.table.shape[1] - history.capacity:
+            history.table[line, history.capacity + slot] = 0
+        extend_line(line, begin + 1, n_rows, counted, cast, history, n_classes)

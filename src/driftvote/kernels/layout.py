@@ -75,7 +75,7 @@ class Stretch(NamedTuple):
     """Rows that enter the history together, as columns."""
 
     counted: Codes  # (labelers, rows): the class that counts, -1 for none
-    cast: Codes  # (labelers, rows): the class that was cast, -1 for none
+    cast: Codes  # (labelers, rows): the class that was cast, -1 for none; without rows when nobody abstains
     left_counted: Codes  # (far windows, labelers, rows): of the rows that leave each far window meanwhile
     left_cast: Codes
 
@@ -98,7 +98,7 @@ class Scratch(NamedTuple):
     sums: Sums  # (lines, rows): over the chosen window
     best: Sums  # (rows,)
     top: Sums  # (rows,): strongest pair
-    top_without: Sums  # (rows,): strongest pair without one labeler
+    chosen: Sums  # (rows,): what a search for the strongest pair found
     scale: Floats  # (rows,): window times K - 1
     odds: Floats  # (rows,)
     estimates: Floats  # (labelers, rows)

@@ -119,7 +119,7 @@ class WindowEngine(Engine):
 
     def label(self, rows: Codes, draws: Floats) -> Labeled:
         n_rows, n = len(rows), self.n_labelers
-        counts = self._counts_votes(rows)
+        counts = n_rows < LONG or self._counts_votes(rows)
         out = Outputs(
             labels=np.empty(n_rows, np.int64),
             proba=np.empty((n_rows, self.n_classes)),
@@ -132,12 +132,13 @@ class WindowEngine(Engine):
             label_rows(rows[:short], draws, self.state.memory, self.rule, out)
         if short < n_rows:
             assert self._long is not None
-            self._long.label(rows[short:], draws[short:], self.state, Outputs(*(part[short:] for part in out)))
+            parts: Any = (part[short:] for part in out)
+            self._long.label(rows[short:], draws[short:], self.state, Outputs(*parts))
         votes = out.votes if counts else None
         return Labeled(out.labels, out.proba, WindowEstimates(out.estimates, votes, out.windows, self.rule))
 
     def learn(self, rows: Codes) -> None:
-        short = self._short_part(rows, self._counts_votes(rows))
+        short = len(rows) if len(rows) < LONG else self._short_part(rows, self._counts_votes(rows))
         if short:
             learn_chunk(rows[:short], self.state.memory, self.rule)
         if short < len(rows):

@@ -1,0 +1,123 @@
+"""Long chunks go by blocks of time, on several threads; nothing of that shows in the results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, stretches
+from driftvote.models import engine
+from driftvote.streams.synthetic import simulate
+
+from streams_for_tests import random_chunks, random_stream, rows_for
+
+MODELS = [
+    AdaptiveLabelModel(windows=[1, 2, 4, 8, 16, 32, 64, 128, 256], delta=0.9, beta=0.02),
+    AdaptiveLabelModel(windows=[3, 10, 44, 150, 400], delta=0.9, beta=0.02),
+    AdaptiveLabelModel(n_classes=3, windows=[2, 4, 16, 128, 512], tie_break_policy="random", seed=4),
+    AdaptiveLabelModel.paper(6, windows=[1, 2, 4, 8, 16, 32, 64, 128, 256, 512]),
+    FixedWindowLabelModel(window=90),
+    FixedWindowLabelModel(window=1),
+]
+NAMES = ("codes", "proba", "windows", "accuracies", "diluted_accuracies", "weights", "coverage")
+
+
+def row_by_row(model, votes):
+    """The same model with blocks switched off."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "LONG", 10**9)
+        return model.clone().label_stream(votes)
+
+
+def same(left, right):
+    for name in NAMES:
+        assert np.array_equal(getattr(left, name), getattr(right, name)), name
+
+
+@pytest.mark.parametrize("abstain", [0.0, 0.4])
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: repr(m)[:60])
+def test_blocks_say_what_rows_say(model, abstain):
+    votes = random_stream(6, rows_for(6000, 700), 5, len(model.classes), abstain, blocks=6)
+    expected = row_by_row(model, votes)
+    same(model.clone().label_stream(votes), expected)
+    chunked = model.clone()
+    parts = [chunked.label_stream(votes[part]) for part in random_chunks(3, len(votes), 1500)]
+    for name in NAMES:
+        assert np.array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(expected, name)), name
+    learned = model.clone().fit(votes)
+    assert np.array_equal(learned.weights, expected.weights[-1])
+
+
+@pytest.mark.parametrize("abstain", [0.0, 0.3])
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: repr(m)[:60])
+def test_windows_beyond_the_history_are_followed_from_the_rows(model, abstain, monkeypatch):
+    """With little memory for running sums most windows are far; with little room, stretches are short."""
+    votes = random_stream(7, rows_for(5000, 700), 6, len(model.classes), abstain, blocks=5)
+    expected = row_by_row(model, votes)
+    for memory in (1 << 12, 1 << 14, 1 << 16):
+        monkeypatch.setattr(stretches, "HISTORY_BYTES", memory)
+        same(model.clone().label_stream(votes), expected)
+
+
+def test_a_stream_that_begins_to_abstain(monkeypatch):
+    """Votes are counted from the first abstention on; before, everybody votes."""
+    votes = random_stream(8, 2000, 4, 2, 0.0)
+    votes[1100:, 1] = -1
+    model = AdaptiveLabelModel(windows=[1, 2, 4, 8, 16, 32, 64], delta=0.9)
+    expected = row_by_row(model, votes)
+    chunked = model.clone()
+    parts = [chunked.label_stream(votes[at : at + 500]) for at in range(0, 2000, 500)]
+    for name in NAMES:
+        assert np.array_equal(np.concatenate([getattr(part, name) for part in parts]), getattr(expected, name)), name
+    # And when the abstentions have left every window, nothing of them is left.
+    again = random_stream(9, 1000, 4, 2, 0.0)
+    late = chunked.label_stream(again)
+    assert late.coverage[-1].tolist() == [1.0] * 4
+    assert np.array_equal(late.proba[-900:], row_by_row(model, np.vstack([votes, again])).proba[-900:])
+
+
+def test_updates_between_long_chunks():
+    votes = random_stream(10, 3000, 5, 2, 0.1)
+    model = AdaptiveLabelModel(windows=[1, 2, 4, 8, 16, 32, 64, 128], delta=0.9)
+    expected = row_by_row(model, votes)
+    found = [model.label_stream(votes[:1000]).proba]
+    found += [model.update(row).proba[None] for row in votes[1000:1100]]
+    found.append(model.label_stream(votes[1100:2500]).proba)
+    found += [model.copy().label_stream(votes[2500:]).proba]
+    assert np.array_equal(np.concatenate(found), expected.proba)
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_threads_do_not_show(n_jobs):
+    votes = random_stream(11, rows_for(40_000, 900), 6, 2, 0.2, blocks=5)
+    one = AdaptiveLabelModel().label_stream(votes)
+    many = AdaptiveLabelModel(n_jobs=n_jobs)
+    same(many.label_stream(votes), one)
+    same(many.label_stream(votes[:300]), AdaptiveLabelModel().fit(votes).label_stream(votes[:300]))
+
+
+def test_n_jobs_is_checked():
+    for bad in (0, -1, 1.5, True, 10**6):
+        with pytest.raises(ValueError, match="n_jobs"):
+            AdaptiveLabelModel(n_jobs=bad)
+
+
+@pytest.mark.slow
+def test_a_real_length_of_stream_against_rows():
+    """Half a million rows, so that the default grid's largest windows fill, slide and wrap around."""
+    accuracies = np.repeat(np.random.default_rng(1).uniform(0.55, 0.9, size=(3, 4)), 250_000, axis=0)
+    votes = simulate(accuracies, 5).votes
+    model = AdaptiveLabelModel()
+    same(model.clone().label_stream(votes), row_by_row(model, votes))
+    wide = simulate(np.tile(np.linspace(0.6, 0.8, 14), (600_000, 1)), 6).votes  # 105 lines: the last window is far
+    assert np.array_equal(model.clone().label_stream(wide[:, :14]).proba, row_by_row(model, wide[:, :14]).proba)
+
+
+def test_very_many_labelers_go_by_sums_of_logs():
+    """Products of 300 odds would overflow; the labels are then made from sums of weights."""
+    votes = random_stream(12, 60, 300, 2, 0.0)
+    out = AdaptiveLabelModel(windows=[1, 4, 16]).label_stream(votes)
+    assert np.isfinite(out.proba).all()
+    score = (out.weights * np.where(votes == 1, 1, -1)).sum(axis=1)
+    assert np.array_equal(out.codes[np.abs(score) > 1e-6], (score > 0)[np.abs(score) > 1e-6])
+    assert AdaptiveLabelModel(windows=[1, 4, 16]).fit(votes).predict(votes[:5]).shape == (5,)
