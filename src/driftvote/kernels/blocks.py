@@ -12,12 +12,22 @@ import numpy as np
 from driftvote.kernels._jit import jit
 from driftvote.kernels.accuracies import accuracy_of, pair_index, skill
 from driftvote.kernels.labels import TIE, normalise, pick_class
-from driftvote.kernels.layout import Block, Floats, History, Ints, Outputs, Rule, Scratch, Stretch, Sums
-from driftvote.kernels.levels import choose_levels, int32_of, int64_of, line_now, line_then
+from driftvote.kernels.layout import Block, Codes, Floats, History, Ints, Outputs, Rule, Scratch, Stretch, Sums
+from driftvote.kernels.levels import choose_levels, int64_of, line_now, line_then
 from driftvote.kernels.weights import odds_of
 
 # Up to here a masked product for every class is faster than a branch on the vote.
 FEW_CLASSES = 4
+
+
+# Loops count from 0 over slices: an index that might be negative costs a test, and the loop its vectors.
+
+
+@jit
+def subtract(now: Sums, then: Sums, out: Sums) -> None:
+    """What lies between two running sums."""
+    for t in range(out.shape[0]):
+        out[t] = np.int32(now[t] - then[t])
 
 
 @jit
@@ -32,9 +42,7 @@ def take_sums(history: History, rule: Rule, block: Block, scratch: Scratch) -> N
         for line in range(history.table.shape[0]):
             now = line_now(history, line, block)
             then = line_then(history, line, k, rule.sizes[k], block)
-            out = scratch.sums[line]
-            for t in range(first, last):
-                out[t] = int32_of(now[t] - then[t])
+            subtract(now[first:last], then[first:last], scratch.sums[line, first:last])
         first = last
 
 
@@ -61,25 +69,31 @@ def compare_pair(row: Sums, line: Any, best: Sums, chosen: Sums) -> None:
 
 
 @jit
-def estimate_run(first: int, last: int, pair: int, history: History, rule: Rule, scratch: Scratch) -> None:
-    """Accuracies over rows that share their strongest pair."""
+def skills(lefts: Sums, rights: Sums, across: Sums, scale: Floats, out: Floats) -> None:
+    """Skill at every row, from the sums of three pairs."""
+    for t in range(out.shape[0]):
+        out[t] = skill(lefts[t], rights[t], across[t], scale[t])
+
+
+@jit
+def estimate_run(first: int, last: int, pair: int, history: History, scratch: Scratch) -> None:
+    """Skills over rows that share their strongest pair."""
     n = scratch.estimates.shape[0]
     n_pairs = n * (n - 1) // 2
-    i, j = history.places[pair, 0], history.places[pair, 1]
+    places, sums = history.places, scratch.sums
+    i, j = places[pair, 0], places[pair, 1]
+    scale = scratch.scale[first:last]
     for h in range(n):
-        out = scratch.estimates[h]
-        if h == i or h == j:
-            find_strongest(scratch.sums, history.places, n_pairs, h, (first, last), scratch)
-            for t in range(first, last):
-                line = scratch.chosen[t]
-                a, b = history.places[line, 0], history.places[line, 1]
-                left, right = scratch.sums[pair_index(a, h, n), t], scratch.sums[pair_index(b, h, n), t]
-                out[t] = skill(left, right, scratch.sums[line, t], scratch.scale[t])
+        out = scratch.estimates[h, first:last]
+        if h != i and h != j:
+            left, right = pair_index(i, h, n), pair_index(j, h, n)
+            skills(sums[left, first:last], sums[right, first:last], sums[pair, first:last], scale, out)
             continue
-        lefts, rights = scratch.sums[pair_index(i, h, n)], scratch.sums[pair_index(j, h, n)]
-        across = scratch.sums[pair]
-        for t in range(first, last):
-            out[t] = skill(lefts[t], rights[t], across[t], scratch.scale[t])
+        find_strongest(sums, places, n_pairs, h, (first, last), scratch)
+        for t in range(last - first):
+            line = scratch.chosen[first + t]
+            a, b = pair_index(places[line, 0], h, n), pair_index(places[line, 1], h, n)
+            out[t] = skill(sums[a, first + t], sums[b, first + t], sums[line, first + t], scale[t])
 
 
 @jit
@@ -98,7 +112,7 @@ def estimate_block(history: History, rule: Rule, block: Block, scratch: Scratch)
         last = first + 1
         while last < n_rows and scratch.top[last] == pair:
             last += 1
-        estimate_run(first, last, pair, history, rule, scratch)
+        estimate_run(first, last, pair, history, scratch)
         first = last
     counted = history.table.shape[0] > n_pairs
     for h in range(n):
@@ -110,17 +124,36 @@ def estimate_block(history: History, rule: Rule, block: Block, scratch: Scratch)
 
 
 @jit
+def fill_odds(accuracies: Floats, rule: Rule, out: Floats) -> None:
+    """Odds of one labeler at every row."""
+    for t in range(out.shape[0]):
+        out[t] = odds_of(accuracies[t], rule)
+
+
+@jit
+def multiply_votes(codes: Codes, c: int, odds: Floats, scores: Floats) -> None:
+    """The odds of a labeler into the product of class c, where it voted for it."""
+    for t in range(scores.shape[0]):
+        scores[t] *= odds[t] if codes[t] == c else 1.0
+
+
+@jit
+def count_votes(codes: Codes, c: int, support: Sums) -> None:
+    """One more vote for class c, where the labeler voted for it."""
+    for t in range(support.shape[0]):
+        support[t] = np.int32(support[t] + (np.int32(1) if codes[t] == c else np.int32(0)))
+
+
+@jit
 def vote_block(stretch: Stretch, rule: Rule, block: Block, scratch: Scratch) -> None:
     """Products of odds and numbers of votes of each class, labelers in order."""
     n_rows = block.n_rows
     scratch.scores[:, :n_rows] = 1.0
     scratch.support[:, :n_rows] = 0
+    odds = scratch.odds[:n_rows]
     for h in range(scratch.estimates.shape[0]):
         codes = stretch.counted[h, block.offset : block.offset + n_rows]
-        out = scratch.estimates[h]
-        odds = scratch.odds
-        for t in range(n_rows):
-            odds[t] = odds_of(out[t], rule)
+        fill_odds(scratch.estimates[h, :n_rows], rule, odds)
         if rule.n_classes > FEW_CLASSES:
             for t in range(n_rows):
                 if codes[t] >= 0:
@@ -128,11 +161,8 @@ def vote_block(stretch: Stretch, rule: Rule, block: Block, scratch: Scratch) -> 
                     scratch.support[codes[t], t] += 1
             continue
         for c in range(rule.n_classes):
-            scores, support = scratch.scores[c], scratch.support[c]
-            for t in range(n_rows):
-                voted = codes[t] == c
-                scores[t] *= odds[t] if voted else 1.0
-                support[t] += 1 if voted else 0
+            multiply_votes(codes, c, odds, scratch.scores[c, :n_rows])
+            count_votes(codes, c, scratch.support[c, :n_rows])
 
 
 @jit
@@ -150,33 +180,39 @@ def write_block(draws: Floats, rule: Rule, block: Block, scratch: Scratch, histo
                 scratch.row_support[c] = scratch.support[c, t]
             out.labels[row] = pick_class(scratch.row_scores, scratch.row_support, draws[row])
             normalise(scratch.row_scores, out.proba[row])
+    windows = out.windows[block.row : block.row + block.n_rows]
     for t in range(block.n_rows):
-        out.windows[block.row + t] = rule.sizes[scratch.level[t]]
+        windows[t] = rule.sizes[scratch.level[t]]
+    estimates = out.estimates[block.row : block.row + block.n_rows]
+    for t in range(block.n_rows):
         for h in range(n):
-            out.estimates[block.row + t, h] = scratch.estimates[h, t]
+            estimates[t, h] = scratch.estimates[h, t]
     if history.table.shape[0] > n_pairs:
+        votes = out.votes[block.row : block.row + block.n_rows]
         for t in range(block.n_rows):
             for h in range(n):
-                out.votes[block.row + t, h] = scratch.sums[n_pairs + h, t]
+                votes[t, h] = scratch.sums[n_pairs + h, t]
 
 
 @jit
 def write_two(draws: Floats, block: Block, scratch: Scratch, out: Outputs) -> None:
     """Labels and probabilities of two classes: `pick_class` and `normalise`, written out."""
+    labels = out.labels[block.row : block.row + block.n_rows]
+    proba = out.proba[block.row : block.row + block.n_rows]
+    ties = draws[block.row : block.row + block.n_rows]
+    downs, ups = scratch.scores[0, : block.n_rows], scratch.scores[1, : block.n_rows]
+    against, favour = scratch.support[0, : block.n_rows], scratch.support[1, : block.n_rows]
     for t in range(block.n_rows):
-        row = block.row + t
-        down, up = scratch.scores[0, t], scratch.scores[1, t]
-        against, favour = scratch.support[0, t], scratch.support[1, t]
+        down, up = downs[t], ups[t]
         total = down + up
-        out.proba[row, 0] = down / total
-        out.proba[row, 1] = up / total
-        if favour == 0 or against == 0:
-            label = 1 if favour > 0 else (0 if against > 0 else -1)
-        elif down >= up * TIE and up >= down * TIE:
-            label = -1 if draws[row] < 0.0 else int(draws[row] * 2)
-        else:
-            label = 1 if up > down else 0
-        out.labels[row] = label
+        proba[t, 0] = down / total
+        proba[t, 1] = up / total
+        label = 1 if up > down else 0
+        if down >= up * TIE and up >= down * TIE:
+            label = -1 if ties[t] < 0.0 else int(ties[t] * 2)
+        if favour[t] == 0 or against[t] == 0:  # only voted classes compete
+            label = 1 if favour[t] > 0 else (0 if against[t] > 0 else -1)
+        labels[t] = label
 
 
 @jit
