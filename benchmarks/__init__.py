@@ -1,0 +1,1 @@
+"""Measurements of driftvote beside its neighbours; `python -m benchmarks` runs them. Never imported by the package."""

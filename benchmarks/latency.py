@@ -1,0 +1,120 @@
+"""`update()` one row at a time, beside river's ADWIN fed once per pair of labelers.
+
+Run as `python -m benchmarks.latency PLAN` by an interpreter that has river, so that both sides take turns in
+one process; without river our side is measured alone. Prints JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterable
+from itertools import cycle, islice
+from typing import Any
+
+import numba
+import numpy as np
+
+from benchmarks.ours import new_model
+from benchmarks.plan import PLANS, Case, Plan
+from benchmarks.streams import make_votes, pair_agreements
+from benchmarks.timing import interleave, middle, ratio
+
+try:
+    import river
+    from river.drift import ADWIN
+except ImportError:
+    river = None
+
+PERCENTILES = {"median": 50, "p90": 90, "p99": 99, "max": 100}
+ROUNDS = 21
+
+
+def distribution(feed: Callable[[Any], Any], rows: Iterable[Any]) -> dict[str, float]:
+    """Microseconds of single calls: median, percentiles, largest."""
+    taken = []
+    for row in rows:
+        start = time.perf_counter_ns()
+        feed(row)
+        taken.append(time.perf_counter_ns() - start)
+    found = np.percentile(taken, list(PERCENTILES.values())) / 1e3
+    return {name: float(value) for name, value in zip(PERCENTILES, found, strict=True)}
+
+
+def our_sides(codes: np.ndarray, warm_rows: int) -> dict[str, Callable[[Any], Any]]:
+    """`update` alone, and with every output of the step read; the model has seen `warm_rows` rows."""
+    model = new_model()
+    model.partial_fit(codes[:warm_rows])
+
+    def read(row: np.ndarray) -> tuple[Any, ...]:
+        step = model.update(row)
+        return step.label, step.proba, step.window, step.accuracies
+
+    return {"update": model.update, "update, all outputs read": read}
+
+
+def detectors(agreements: list[list[int]]) -> Callable[[list[int]], None]:
+    """One ADWIN per pair, warm; the agreements are ready-made, so only feeding them is timed."""
+    bank = [ADWIN() for _ in agreements[0]]
+
+    def feed(row: list[int]) -> None:
+        for detector, agree in zip(bank, row, strict=True):
+            detector.update(agree)
+
+    for row in agreements:
+        feed(row)
+    return feed
+
+
+def block_of(feed: Callable[[Any], Any], rows: list[Any], size: int) -> Callable[[], None]:
+    """A piece of work: the next `size` rows, round and round."""
+    endless = cycle(rows)
+
+    def work() -> None:
+        for row in islice(endless, size):
+            feed(row)
+
+    return work
+
+
+def latency(labelers: int, plan: Plan) -> dict[str, Any]:
+    """Cost of a row in blocks that take turns, then the distribution over single rows."""
+    fresh = max(plan.latency_rows, plan.latency_block)
+    codes, _ = make_votes(Case(plan.warm_rows + fresh, labelers))
+    last = codes[plan.warm_rows :]
+    feeds = our_sides(codes, plan.warm_rows)
+    rows: dict[str, list[Any]] = dict.fromkeys(feeds, list(last))
+    if river is not None:
+        warm = codes[plan.warm_rows - plan.adwin_warm_rows : plan.warm_rows]
+        feeds["adwin"] = detectors(pair_agreements(warm))
+        rows["adwin"] = pair_agreements(last)
+    for name, feed in feeds.items():
+        block_of(feed, rows[name], plan.latency_block)()
+    sides = {name: block_of(feed, rows[name], plan.latency_block) for name, feed in feeds.items()}
+    times = interleave(sides, ROUNDS, 4 * plan.budget)
+    found: dict[str, Any] = {
+        "labelers": labelers,
+        "pairs": labelers * (labelers - 1) // 2,
+        "rounds": len(times["update"]),
+        "microseconds": {name: middle(values) / plan.latency_block * 1e6 for name, values in times.items()},
+        "distribution": {name: distribution(feed, rows[name][: plan.latency_rows]) for name, feed in feeds.items()},
+    }
+    for key, name in {"ratio": "update", "ratio_read": "update, all outputs read"}.items():
+        found[key] = ratio(times, name, "adwin") if river is not None else None
+    return found
+
+
+def main() -> None:
+    plan = PLANS[sys.argv[1]]
+    versions = {"python": platform.python_version(), "numpy": np.__version__, "numba": numba.__version__}
+    if river is not None:
+        versions["river"] = river.__version__
+    lines = [latency(labelers, plan) for labelers in (6, 20)]
+    settings = {"warm_rows": plan.warm_rows, "adwin_warm_rows": plan.adwin_warm_rows, "block": plan.latency_block}
+    print(json.dumps({**settings, "rows": plan.latency_rows, "lines": lines, "versions": versions}))
+
+
+if __name__ == "__main__":
+    main()

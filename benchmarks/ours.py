@@ -1,0 +1,53 @@
+"""The side that is measured: labeling with every output touched, on as many threads as asked for."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.plan import Case
+from driftvote import AdaptiveLabelModel, WindowGrid
+
+WARM_UP = 100_000
+"""Rows that compile every kernel a long batch may take, before a clock starts; a fifth of it for many labelers."""
+
+
+def can_thread() -> bool:
+    """Whether this version of the model takes `n_jobs`."""
+    return "n_jobs" in inspect.signature(AdaptiveLabelModel).parameters
+
+
+def grid_of(name: str) -> WindowGrid:
+    return {
+        "default": WindowGrid.powers_of_two(20),
+        "shorter": WindowGrid.powers_of_two(12),
+        "geometric": WindowGrid.geometric(1, 2**19),
+    }[name]
+
+
+def new_model(classes: int = 2, grid: str = "default", jobs: int = 1) -> AdaptiveLabelModel:
+    """A model that has seen nothing, on `jobs` threads where the version can."""
+    settings: dict[str, Any] = {"n_classes": classes, "votes": "snorkel", "windows": grid_of(grid)}
+    if can_thread():
+        settings["n_jobs"] = jobs
+    return AdaptiveLabelModel(**settings)
+
+
+def touch(out: Any) -> tuple[np.ndarray, ...]:
+    """Every output, so that one made on demand is made, and paid for, here."""
+    return out.labels, out.codes, out.proba, out.windows, out.accuracies
+
+
+def label_all(codes: np.ndarray, case: Case, jobs: int = 1) -> tuple[np.ndarray, ...]:
+    """A new model labels the votes; all outputs."""
+    return touch(new_model(case.classes, case.grid, jobs).label_stream(codes))
+
+
+def warm_up(codes: np.ndarray, case: Case, jobs: Iterable[int] = (1,)) -> None:
+    """Compile, or load from the cache, before anything is timed."""
+    rows = WARM_UP if case.labelers <= 10 else WARM_UP // 5
+    for threads in jobs:
+        label_all(codes[:rows], case, threads)
