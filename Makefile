@@ -6,7 +6,8 @@ DATA ?= ../shared/data
 # Two workers: the suite is planned for a machine of two cores.
 JOBS ?= 2
 
-.PHONY: help install demo test test-jit test-nojit test-bare check format golden clean bench docs reproduce
+.PHONY: help install demo test test-jit test-nojit test-bare check format golden clean docs reproduce \
+	bench bench-quick bench-check bench-peers
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -57,8 +58,19 @@ format: $(VENV)/.dev  ## let ruff tidy up
 reproduce: $(VENV)/.plots  ## the paper's experiments: results/ and docs/reproduction.md
 	$(BIN)/driftvote reproduce all --data $(DATA) --out results --docs docs
 
-bench: $(VENV)/.dev  ## measure; writes the tables in docs/
+bench: $(VENV)/.dev bench-peers  ## measure, some ten minutes; writes docs/performance.md and docs/startup.md
 	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python -m benchmarks
+
+bench-quick: $(VENV)/.dev bench-peers  ## the same at small sizes; writes build/bench-quick/
+	$(BIN)/python -m benchmarks --plan quick
+
+bench-check: $(VENV)/.dev  ## slower, against a majority vote, than the committed figure? then it fails
+	$(BIN)/python -m benchmarks.check
+
+# Each peer has its own environment; one that cannot be installed is reported and left out.
+bench-peers: $(VENV)/.dev  ## the libraries that are compared with, below .bench-envs/
+	$(BIN)/python -m benchmarks.peer_envs
 
 docs: $(VENV)/.dev  ## run every example of the documentation and follow its links
 	$(BIN)/python -m pytest -q tests/test_docs.py
@@ -67,5 +79,5 @@ golden: $(VENV)/.dev  ## write the golden files anew (only when results are mean
 	$(BIN)/python tests/make_golden.py
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) demo results build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
+	rm -rf $(VENV) .bench-envs demo results build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
 	find src tests -name __pycache__ -type d -exec rm -rf {} +

@@ -11,7 +11,7 @@ import platform
 import sys
 import time
 from collections.abc import Callable, Iterable
-from itertools import cycle, islice
+from itertools import combinations, cycle, islice
 from typing import Any
 
 import numba
@@ -55,17 +55,23 @@ def our_sides(codes: np.ndarray, warm_rows: int) -> dict[str, Callable[[Any], An
     return {"update": model.update, "update, all outputs read": read}
 
 
-def detectors(agreements: list[list[int]]) -> Callable[[list[int]], None]:
-    """One ADWIN per pair, warm; the agreements are ready-made, so only feeding them is timed."""
-    bank = [ADWIN() for _ in agreements[0]]
+def detector_sides(warm: np.ndarray) -> dict[str, Callable[[Any], Any]]:
+    """One ADWIN per pair, warm: fed with ready-made agreements (the strict side), or with a row of votes."""
+    pairs = list(combinations(range(warm.shape[1]), 2))
+    bank = [ADWIN() for _ in pairs]
 
-    def feed(row: list[int]) -> None:
-        for detector, agree in zip(bank, row, strict=True):
+    def feed(agreements: list[int]) -> None:
+        for detector, agree in zip(bank, agreements, strict=True):
             detector.update(agree)
 
-    for row in agreements:
-        feed(row)
-    return feed
+    def feed_votes(row: np.ndarray) -> None:
+        votes = row.tolist()
+        for detector, (i, j) in zip(bank, pairs, strict=True):
+            detector.update(votes[i] == votes[j])
+
+    for agreements in pair_agreements(warm):
+        feed(agreements)
+    return {"adwin": feed, "adwin, fed from the votes": feed_votes}
 
 
 def block_of(feed: Callable[[Any], Any], rows: list[Any], size: int) -> Callable[[], None]:
@@ -85,11 +91,11 @@ def latency(labelers: int, plan: Plan) -> dict[str, Any]:
     codes, _ = make_votes(Case(plan.warm_rows + fresh, labelers))
     last = codes[plan.warm_rows :]
     feeds = our_sides(codes, plan.warm_rows)
-    rows: dict[str, list[Any]] = dict.fromkeys(feeds, list(last))
+    rows: dict[str, list[Any]] = {name: list(last) for name in feeds}
     if river is not None:
         warm = codes[plan.warm_rows - plan.adwin_warm_rows : plan.warm_rows]
-        feeds["adwin"] = detectors(pair_agreements(warm))
-        rows["adwin"] = pair_agreements(last)
+        feeds |= detector_sides(warm)
+        rows |= {"adwin": pair_agreements(last), "adwin, fed from the votes": list(last)}
     for name, feed in feeds.items():
         block_of(feed, rows[name], plan.latency_block)()
     sides = {name: block_of(feed, rows[name], plan.latency_block) for name, feed in feeds.items()}

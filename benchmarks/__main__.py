@@ -1,0 +1,91 @@
+"""Run the suite: `python -m benchmarks`, or `make bench`; writes performance.json, performance.md and figures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import machine, page, targets
+from benchmarks.chunked import chunked
+from benchmarks.peers import latency, peers
+from benchmarks.plan import PLANS, ROOT, Plan
+from benchmarks.recompute import recompute
+from benchmarks.throughput import axes, check_ratios, growth, threads
+
+# The ratios that must hold come first, while the machine is in one mood.
+SECTIONS: dict[str, Callable[[Plan], Any]] = {
+    "check": check_ratios,
+    "threads": threads,
+    "growth": growth,
+    "latency": latency,
+    "recompute": recompute,
+    "peers": peers,
+    "chunked": chunked,
+    "axes": axes,
+}
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--plan", choices=PLANS, default="full", help="sizes (default: full)")
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, default=list(SECTIONS), help="some sections only")
+    parser.add_argument("--out", type=Path, help="folder to write to (default: docs, or build/bench-PLAN)")
+    parser.add_argument("--strict", action="store_true", help="exit with 1 when a target is missed")
+    parser.add_argument("--page-only", action="store_true", help="write the page anew from performance.json")
+    return parser.parse_args()
+
+
+def rounded(value: Any) -> Any:
+    """Five digits are more than any clock here deserves, and keep the file readable."""
+    if isinstance(value, dict):
+        return {key: rounded(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [rounded(part) for part in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value
+
+
+def measure(plan: Plan, names: list[str]) -> dict[str, Any]:
+    """Run sections; the summary judges what they found."""
+    where = machine.describe()
+    found: dict[str, Any] = {}
+    started = time.perf_counter()
+    for name, section in SECTIONS.items():
+        if name in names:
+            print(f"{name} ({time.perf_counter() - started:.0f} s)", flush=True)
+            found[name] = section(plan)
+    return {
+        "plan": plan.name,
+        "minutes": (time.perf_counter() - started) / 60,
+        "machine": where,
+        "targets": targets.judge(targets.measured(found)),
+        "check": found.pop("check", {}),
+        "sections": found,
+    }
+
+
+def main() -> int:
+    asked = arguments()
+    # Only the complete full suite may replace the committed page: half a page would pass for a whole one.
+    complete = asked.plan == "full" and set(asked.only) == set(SECTIONS)
+    folder: Path = asked.out or (ROOT / "docs" if complete else ROOT / "build" / f"bench-{asked.plan}")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "performance.json"
+    if asked.page_only:
+        results = json.loads(path.read_text())
+    else:
+        results = rounded(measure(PLANS[asked.plan], asked.only))
+        path.write_text(json.dumps(results, indent=1) + "\n")
+    page.write(results, folder)
+    print("\nWhat must hold" + ("" if asked.plan == "full" else " (at these sizes the verdicts say nothing)"))
+    for line in targets.lines(results["targets"]):
+        print(" | ".join(line))
+    return 1 if asked.strict and targets.failing(results["targets"]) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

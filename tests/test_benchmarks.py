@@ -1,0 +1,139 @@
+"""The benchmark suite runs, its two sides do the same work, and its verdicts can fail. No time is asserted."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "driftvote"
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """Modules of `benchmarks/`, which is no part of the package, by name."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    return lambda name: importlib.import_module(f"benchmarks.{name}")
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def small_run(tmp_path_factory):
+    """One run of every section that needs no peer, at the smallest sizes."""
+    folder = tmp_path_factory.mktemp("bench")
+    sections = ["check", "threads", "growth", "latency", "recompute", "chunked", "axes"]
+    done = run("benchmarks", "--plan", "tiny", "--out", str(folder), "--only", *sections)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.mark.slow
+def test_the_suite_writes_figures_page_and_summary(small_run):
+    results = json.loads((small_run / "performance.json").read_text())
+    page = (small_run / "performance.md").read_text()
+    assert {line["verdict"] for line in results["targets"]} <= {"pass", "fail", "not measured"}
+    for line in results["targets"]:
+        assert line["statement"] in page
+    assert "the verdicts say nothing" in page
+    assert [line["rows"] for line in results["sections"]["chunked"]["lines"]] == [1_000, 3_000]
+    assert len(list((small_run / "figures").glob("performance-*.png"))) == 3
+    assert str(ROOT) not in page + json.dumps(results)
+
+
+@pytest.mark.slow
+def test_the_check_passes_and_fails(small_run, tmp_path):
+    figures = json.loads((small_run / "performance.json").read_text())
+    for factor, code in ((1_000.0, 0), (0.001, 1)):
+        changed = {**figures, "check": {name: value * factor for name, value in figures["check"].items()}}
+        path = tmp_path / f"{code}.json"
+        path.write_text(json.dumps(changed))
+        done = run("benchmarks.check", "--plan", "tiny", "--file", str(path))
+        assert done.returncode == code, done.stdout + done.stderr
+        assert ("by more than 20%" in done.stderr) == bool(code)
+
+
+def test_the_check_refuses_figures_of_other_sizes(tmp_path):
+    path = tmp_path / "full.json"
+    path.write_text(json.dumps({"plan": "full", "check": {}}))
+    done = run("benchmarks.check", "--plan", "tiny", "--file", str(path))
+    assert done.returncode == 2
+    assert "of the full plan" in done.stderr
+
+
+def test_every_target_can_pass_fail_and_be_missing(bench):
+    targets = bench("targets")
+    for target in targets.TARGETS:
+        worse, better = target.bound * 1.01, target.bound * 0.99
+        if not target.at_most:
+            worse, better = better, worse
+        for value, verdict in ((better, "pass"), (target.bound, "pass"), (worse, "fail"), (None, "not measured")):
+            (line,) = [line for line in targets.judge({target.key: value}) if line["key"] == target.key]
+            assert line["verdict"] == verdict
+            assert targets.failing([line]) == ([target.key] if verdict == "fail" else [])
+
+
+def test_nothing_measured_passes_nothing(bench):
+    targets = bench("targets")
+    assert {line["verdict"] for line in targets.judge(targets.measured({}))} == {"not measured"}
+
+
+def test_slower_by_a_fifth_is_the_border(bench):
+    slower = bench("check").slower
+    assert slower({"a": 1.19, "b": 3.0}, {"a": 1.0, "b": 2.0}) == ["b"]
+    assert slower({"new": 9.0}, {}) == []
+
+
+def test_ratios_are_medians_within_rounds(bench):
+    timing = bench("timing")
+    # The machine is three times slower in the second round: each ratio is 2, that of the medians is not.
+    assert timing.ratio({"a": [2.0, 6.0, 2.2], "b": [1.0, 3.0, 1.1]}, "a", "b") == 2.0
+    turns: list[str] = []
+    sides = {"a": lambda: turns.append("a"), "b": lambda: turns.append("b")}
+    timing.interleave(sides, rounds=3, budget=60.0)
+    assert turns == list("ababab")
+    assert len(timing.interleave(sides, rounds=3, budget=0.0)["b"]) == 1
+
+
+@pytest.mark.parametrize("how", ["by_definition", "by_matrix_product"])
+def test_recomputing_does_the_same_work(bench, how):
+    """A comparison of speed is worth something only if both sides compute the same."""
+    recompute, streams, plan = bench("recompute"), bench("streams"), bench("plan")
+    codes, _ = streams.make_votes(plan.Case(400, 5))
+    out = bench("ours").new_model().label_stream(codes)
+    votes = streams.signed(codes)
+    for t in (1, 2, 3, 50, 257, 400):
+        label, window, accuracies = recompute.label_last(votes[:t], getattr(recompute, how))
+        assert window == out.windows[t - 1]
+        assert label == (0, -1, 1)[out.codes[t - 1] + 1]  # a tie, class 0, class 1
+        np.testing.assert_allclose(np.minimum(accuracies, 1.0), out.accuracies[t - 1], rtol=1e-9)
+
+
+def test_a_child_is_not_measured_by_its_parent(bench):
+    """A large parent must not show in the memory of what it starts."""
+    child = bench("child")
+    ballast = np.ones(400_000_000, np.int8)
+    found = child.measure("chunked", {"rows": 100, "chunk": 50})
+    assert found["idle_mb"] < ballast.nbytes / 1e6
+
+
+def test_reasons_name_no_machine(bench):
+    reason = bench("peer_envs").reason
+    said = reason("x\nImportError: cannot import name 'A' from 'b' (/some/where/b.py)\n")
+    assert said.startswith("ImportError: cannot import name 'A'")
+    assert "/" not in said
+    assert "/" not in reason("ERROR: Could not reach https://host.example/simple/torch\n")
+
+
+def test_the_package_never_imports_benchmarks():
+    for path in PACKAGE.rglob("*.py"):
+        assert "import benchmarks" not in path.read_text()
+        assert "from benchmarks" not in path.read_text()
