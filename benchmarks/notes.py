@@ -13,11 +13,11 @@ each pair of labelers, told whether the pair agrees. ADWIN raises an alarm and n
 no accuracy and gives no label, so it solves an easier problem. *adwin* gets the agreements ready-made,
 only feeding them is timed, and the target is judged against it; *fed from the votes* works them out from
 the row as a user must. Mean cost is that of blocks of rows that take turns; the percentiles are of
-single rows."""
+single rows, and the largest may be a pause of the system and not of the code."""
 RECOMPUTE = """Algorithm 1 by its definition in NumPy (`benchmarks/recompute.py`): at every row the agreements of every
 window are computed from the votes, as the mean over the rows of the outer product. The target is judged
-against that one. A float matrix product gives the same agreements and is the cheapest way to recompute
-them that NumPy offers here. The stream is steady, so that windows grow to their full size."""
+against that one. A float matrix product gives the same agreements for less and is shown beside it. The
+stream is steady, so that windows grow to their full size."""
 CHUNKED = """`label_stream` on an iterator of chunks, each result read and dropped, each length in a fresh process.
 Chunks are cut from a small pool, so that making them costs nothing; the pool is counted as ours. Peak
 memory is above the same process idle after its imports."""

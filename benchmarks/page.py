@@ -61,7 +61,7 @@ def page(results: dict[str, Any], drawn: list[tuple[str, str]]) -> str:
     plots = "\n\n".join(f"![{caption}](figures/{file})\n\n*{caption}*" for file, caption in drawn)
     parts = [
         "# Performance",
-        f"Written by `make bench` ({results['plan']} plan, {results['minutes']:.0f} minutes) from `performance.json`;"
+        f"Written by `make bench` ({results['plan']} plan, {results['minutes']:.1f} minutes) from `performance.json`;"
         " figures are never typed in.",
         INTRO,
         f"Measured on: {sentence(results['machine'])}",

@@ -26,7 +26,7 @@ def axis_value(axis: str, line: dict[str, Any]) -> str:
         return f"{line['grid']}: {GRIDS[line['grid']]}"
     if axis == "stream":
         every = STREAMS[line["stream"]]
-        return f"{line['stream']}: accuracies change " + (f"every {every:,} rows" if every else "never")
+        return f"{line['stream']}: accuracies " + (f"change every {every:,} rows" if every else "never change")
     return f"{line[axis]:.0%}" if axis == "abstain" else f"{line[axis]:,}"
 
 
