@@ -24,5 +24,6 @@ memory is above the same process idle after its imports."""
 PEERS = """The same votes, peers in environments of their own, in turns with driftvote. **All three solve an easier,
 static problem**: they fit one set of accuracies to all rows at once, give no window, cannot go on with a
 stream, and see the future of every row they label; driftvote labels each row from the rows up to it.
-Importing is not timed. Share right: rows labeled as the simulated truth, on a stream whose accuracies
-change every 1,000 rows."""
+Neither importing nor a first call is timed: 50 rows for a peer, for driftvote the votes themselves,
+because its kernels are compiled then. Share right: rows labeled as the simulated truth, on a stream
+whose accuracies change every 1,000 rows."""
