@@ -121,3 +121,18 @@ def test_very_many_labelers_go_by_sums_of_logs():
     score = (out.weights * np.where(votes == 1, 1, -1)).sum(axis=1)
     assert np.array_equal(out.codes[np.abs(score) > 1e-6], (score > 0)[np.abs(score) > 1e-6])
     assert AdaptiveLabelModel(windows=[1, 4, 16]).fit(votes).predict(votes[:5]).shape == (5,)
+
+
+@pytest.mark.parametrize("abstain", [0.0, 0.3])
+def test_wide_windows_are_looked_at_only_when_they_must_be(abstain):
+    """Windows so wide that one look settles many rows: passing, failing, and close to the limit."""
+    quiet = random_stream(13, 5000, 3, 2, abstain, blocks=1)
+    jump = random_stream(14, 2500, 3, 2, abstain, blocks=1)[:, ::-1]
+    flip = np.where(jump[:, :1] >= 0, 1 - jump[:, :1], -1)
+    votes = np.vstack([quiet, np.hstack([flip, jump[:, 1:]])])
+    model = AdaptiveLabelModel(windows=[1500, 3000, 4500], beta=0.05)
+    doubling = AdaptiveLabelModel(windows=[1400, 2800, 5600], beta=0.05)
+    for each in (model, doubling):
+        expected = row_by_row(each, votes)
+        assert len(set(expected.windows[4500:].tolist())) > 1  # the jump is noticed
+        same(each.clone().label_stream(votes), expected)

@@ -162,7 +162,7 @@ def settle(rows: Codes, history: History, memory: Memory, sizes: Ints, counts_vo
 @jit
 def wrapped(value: int) -> int:
     """A difference of sums that wrap at 32 bits, as the number that it is."""
-    return (value + 2**31) % 2**32 - 2**31
+    return (int(value) + 2**31) % 2**32 - 2**31
 
 
 @jit

@@ -13,7 +13,7 @@ from driftvote.kernels._jit import jit
 from driftvote.kernels.layout import Block, History, Rule, Scratch, Sums
 
 # Tests whose limit is this many steps away at best are made one by one; others are looked at when they must be.
-WORTH_A_LOOK = 100
+WORTH_A_LOOK = 64
 SURE_ROWS = 24
 
 
