@@ -119,5 +119,6 @@ _WHY = """- **The authors' off-by-one.** Their public code for the image stream 
   better.
 - **Swapped rows.** The paper's table of data sizes swaps Tennis and Basketball.
 - **Random ties.** A tied vote is a coin toss, and where many rows are tied (majority, windows 2 and 4) a figure is one
-  draw of the coins. Ours and the paper's are two draws; the last column says how far one moves.
+  draw of the coins. Ours and the paper's are two draws; the last column says how far one moves. With the authors' own
+  float sums and coins every window comes out to the second decimal (`tests/authors_coins.py`).
 - **Video figures** are printed in the paper as plots only; what is judged there is its statements."""

@@ -164,18 +164,18 @@ class WindowEngine(Engine):
         return before
 
     def predict(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
-        return weighted_vote(rows, self._now()[0].weighing[0], draws, self.rule)
+        return weighted_vote(rows, self._now().weighing[0], draws, self.rule)
 
     def current(self) -> Estimates:
         if not self.n_rows:
             return EqualEstimates(1, self.n_labelers, self.n_classes, window=0)
-        return self._now()[0]
+        return self._now()
 
-    def _now(self) -> tuple[WindowEstimates, int]:
+    def _now(self) -> WindowEstimates:
         estimates = np.empty((1, self.n_labelers))
         votes = np.empty((1, self.n_labelers), np.int64)
         window = estimate(self.state.memory, self.rule, estimates[0], votes[0])
-        return WindowEstimates(estimates, votes, np.array([window]), self.rule), window
+        return WindowEstimates(estimates, votes, np.array([window]), self.rule)
 
     def remembered(self) -> int:
         return min(self.n_rows, len(self.state.memory.ring))
