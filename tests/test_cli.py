@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
 import subprocess
 import sys
@@ -12,9 +13,11 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import typer
+from rich.console import Console
 from typer.testing import CliRunner
 
 from driftvote import DriftvoteError, __version__, cli
+from driftvote.cli import progress
 from driftvote.files.labels import write_table
 
 from streams_for_tests import rows_for
@@ -129,3 +132,22 @@ def test_tables_are_written_by_extension(tmp_path):
     with pytest.raises(DriftvoteError, match=r"cannot tell the format from '.doc'; name it .csv or .parquet"):
         write_table(tmp_path / "t.doc", table)
     assert not (tmp_path / "t.doc").exists()
+
+
+def test_progress_is_bars_on_a_terminal_and_lines_elsewhere(monkeypatch, capsys):
+    shown = io.StringIO()
+    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=shown, force_terminal=True, width=100))
+    with progress.counting(quiet=False) as listen:
+        for done in range(5):
+            listen("images", done, 4)
+    assert "images" in shown.getvalue()
+    assert "4/4" in shown.getvalue()
+    monkeypatch.undo()
+    with progress.counting(quiet=False) as listen:
+        for done in range(101):
+            listen("video", done, 100)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == [f"video: {done} of 100 runs" for done in (0, 25, 50, 75, 100)]
+    with progress.counting(quiet=True) as listen:
+        listen("video", 0, 1)
+    assert capsys.readouterr().err == ""
