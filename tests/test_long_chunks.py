@@ -136,3 +136,22 @@ def test_wide_windows_are_looked_at_only_when_they_must_be(abstain):
         expected = row_by_row(each, votes)
         assert len(set(expected.windows[4500:].tolist())) > 1  # the jump is noticed
         same(each.clone().label_stream(votes), expected)
+
+
+def test_the_steepest_possible_change_is_not_overlooked():
+    """A look settles as many rows as the gap needs at its fastest; here it grows that fast, 4 a row, from 0.
+
+    The agreement x of labeler 1 with the others is written down: -1 on the first 100 rows, +1 on the 100 rows that will
+    leave the small window, the rest such that both windows sum to 0 when the larger one is full; then -1 throughout.
+    """
+    size = 2800
+    first = np.concatenate([-np.ones(100), np.ones(100), np.tile([1, -1], (size - 200) // 2)])
+    second = np.concatenate([np.ones(100), -np.ones(100), np.tile([1, -1], (size - 200) // 2)])
+    x = np.concatenate([first, second, -np.ones(600)])
+    votes = np.ones((len(x), 3), np.int8)
+    votes[:, 1] = x > 0
+    model = AdaptiveLabelModel(windows=[size, 2 * size])
+    expected = row_by_row(model, votes)
+    refused = np.flatnonzero(expected.windows[2 * size :] == size)
+    assert 60 < refused[0] < 90  # limit / 4 rows after the larger window is full
+    same(model.clone().label_stream(votes), expected)
