@@ -153,7 +153,9 @@ class WindowEngine(Engine):
 
     def _short_part(self, rows: Codes, counts: bool) -> int:
         """How many rows to take one by one; the rest is worth a history, which is then there."""
-        before = max(0, int(self.rule.sizes[0]) - self.n_rows)  # until the smallest window is full
+        # Until the next row fills the smallest window; with a window of 1 that is at once, and the kernel for single
+        # rows need not even be compiled.
+        before = max(0, int(self.rule.sizes[0]) - self.n_rows - 1)
         if len(rows) - before < LONG or not fits(self.rule, self.n_labelers):
             return len(rows)
         if self._long is None or self._long.counts_votes != counts:
