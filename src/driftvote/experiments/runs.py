@@ -75,8 +75,8 @@ class Keeper:
 def perform_all(runs: Iterable[Run], keeper: Keeper, jobs: int, step: Callable[[Run], None]) -> dict[str, Numbers]:
     """Results by name; what is kept is not done again. `step` hears of every run that is complete."""
     results: dict[str, Numbers] = {}
-    todo = []
-    for run in runs:
+    todo, wanted = [], list(runs)
+    for run in wanted:
         numbers = keeper.kept(run)
         if numbers is None:
             todo.append(run)
@@ -87,7 +87,8 @@ def perform_all(runs: Iterable[Run], keeper: Keeper, jobs: int, step: Callable[[
         keeper.keep(run, numbers)
         results[run.name] = numbers
         step(run)
-    return results
+    # In the order of the runs, not of their completion: sums of floats depend on it in their last bits.
+    return {run.name: results[run.name] for run in wanted}
 
 
 def _performed(runs: list[Run], jobs: int) -> Iterator[tuple[Run, Numbers]]:
