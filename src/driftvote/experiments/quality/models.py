@@ -1,0 +1,65 @@
+"""Who is measured. A model is one line here: a name and how to make it for so many classes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabelModel, MajorityLabelModel
+
+Factory = Callable[[int], LabelModel]
+
+DEFAULT, PAPER, PAPER_ZERO, MAJORITY = "default", "paper", "paper, abstentions as zero", "majority"
+ALL_PAST, ALL_PAST_DEFAULT = "all past, paper's estimator", "all past, default's estimator"
+TRUE_WEIGHTS = "true weights"
+"""Not a model: the vote weighted by the true accuracies, where they are known. Nobody has them."""
+
+
+def adaptive(n_classes: int, **settings: Any) -> AdaptiveLabelModel:
+    """The default model, or with some settings changed."""
+    return AdaptiveLabelModel(n_classes=n_classes, votes="snorkel", **settings)
+
+
+def paper(n_classes: int, **settings: Any) -> AdaptiveLabelModel:
+    """The published method, or with some settings changed."""
+    return AdaptiveLabelModel.paper(n_classes=n_classes, votes="snorkel", **settings)
+
+
+def paper_zero(n_classes: int) -> AdaptiveLabelModel:
+    """The published method without its dice: abstentions count as zero, ties abstain."""
+    return paper(n_classes, abstentions="zero", tie_break_policy="abstain")
+
+
+def fixed(like: LabelModel, window: int | None) -> FixedWindowLabelModel:
+    """The estimator of another model on a fixed window, or on all the past."""
+    known = inspect.signature(FixedWindowLabelModel).parameters
+    shared = {name: value for name, value in like.get_params().items() if name in known}
+    return FixedWindowLabelModel(**(shared | {"window": window}))
+
+
+MODELS: dict[str, Factory] = {
+    DEFAULT: adaptive,
+    PAPER: paper,
+    PAPER_ZERO: paper_zero,
+    ALL_PAST: lambda n_classes: fixed(paper_zero(n_classes), None),
+    ALL_PAST_DEFAULT: lambda n_classes: fixed(adaptive(n_classes), None),
+    "window 256": lambda n_classes: fixed(adaptive(n_classes), 256),
+    "window 1024": lambda n_classes: fixed(adaptive(n_classes), 1024),
+    "window 4096": lambda n_classes: fixed(adaptive(n_classes), 4096),
+    MAJORITY: lambda n_classes: MajorityLabelModel(n_classes=n_classes, votes="snorkel"),
+}
+
+
+def settings_of(model: LabelModel) -> dict[str, Any]:
+    """What makes a model what it is, in plain values; two names with the same settings are one model."""
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in model.get_params().items()}
+    return {"kind": type(model).__name__, **{name: _plain(value) for name, value in plain.items()}}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, int | float | str | bool | None):
+        return value
+    if isinstance(value, list):
+        return [_plain(part) for part in value]
+    return [_plain(part) for part in value] if hasattr(value, "__iter__") else repr(value)

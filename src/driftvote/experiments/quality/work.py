@@ -1,0 +1,129 @@
+"""One model on one stream: everything that is measured there, as plain numbers."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftvote.experiments.quality import measures
+from driftvote.experiments.quality.measures import Numbers
+from driftvote.experiments.quality.models import MODELS, TRUE_WEIGHTS
+from driftvote.experiments.quality.streams import Measured, Spec, load
+from driftvote.experiments.runs import Run
+from driftvote.kernels.layout import Floats, Ints
+from driftvote.models import LabelModel, MajorityLabelModel
+
+# What results do not depend on: doors, pages, other experiments.
+_ASIDE = ("cli", "report", "experiments", "__main__.py")
+_BESIDE = ("measures.py", "streams.py", "work.py")
+
+
+@dataclass(frozen=True)
+class QualityRun(Run):
+    """Kept until the model's settings, the stream or the code behind them change."""
+
+    @property
+    def fingerprint(self) -> str:
+        # By the settings and not by the name: a model that was renamed is not run again.
+        told = {key: value for key, value in self.arguments.items() if key != "model"}
+        return hashlib.sha256(json.dumps([told, _code_digest()], sort_keys=True).encode()).hexdigest()
+
+
+def run_of(data: Path, spec: Spec, model: str, settings: dict[str, Any], limit: int | None) -> QualityRun:
+    """The run of a model with these settings; its name holds them, so that models with the same settings share it."""
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
+    rows = "" if limit is None else f"-{limit}"
+    name = f"{spec.group}-{spec.name}-{spec.seed}{rows}-{digest}"
+    arguments = {"data": str(data), **{f"stream_{key}": value for key, value in asdict(spec).items()}}
+    return QualityRun("quality.work", name, {**arguments, "model": model, "settings": settings, "limit": limit})
+
+
+def run(
+    data: str, stream_name: str, stream_group: str, stream_seed: int, model: str, settings: Any, limit: int | None
+) -> Numbers:
+    """Called by the name of this module, in whatever process."""
+    stream = loaded(data, Spec(stream_name, stream_group, stream_seed)).first(limit)
+    if model == TRUE_WEIGHTS:
+        assert stream.accuracies is not None
+        codes, proba = measures.true_weight_vote(stream.votes, stream.accuracies, stream.n_classes)
+        return measured(stream, codes, proba)
+    return measured_model(stream, MODELS[model](stream.n_classes))
+
+
+@lru_cache(maxsize=2)
+def loaded(data: str, spec: Spec) -> Measured:
+    """Runs on one stream follow each other, so the last ones are kept."""
+    return load(data, spec)
+
+
+def measured_model(stream: Measured, model: LabelModel) -> Numbers:
+    """What a fresh model makes of a stream."""
+    out = model.label_stream(stream.votes)
+    # A majority vote estimates nothing, so there is nothing to be wrong about.
+    estimates = None if isinstance(model, MajorityLabelModel) else out.accuracies
+    numbers = measured(stream, out.codes, out.proba, estimates, model.tie_break_policy == "random")
+    numbers["window"] = float(np.median(out.windows))
+    return numbers
+
+
+def measured(
+    stream: Measured, codes: Ints, proba: Floats, estimates: Floats | None = None, drawn: bool = False
+) -> Numbers:
+    """Accuracies and differences in per cent; see `measures` for each."""
+    parts = measures.shares(codes, proba, drawn)
+    right = measures.credits_of(parts, stream.truth)
+    plain = measures.credits_of(measures.majority_shares(stream.votes, stream.n_classes), stream.truth)
+    gain, gain_se = measures.mean_by_blocks(right - plain)
+    curve = measures.reliability(proba, right)
+    top = proba.max(axis=1)
+    error = None
+    if stream.accuracies is not None and estimates is not None:
+        error = float(np.abs(estimates - stream.accuracies).mean())
+    return {
+        "rows": len(right),
+        "accuracy": 100 * float(right.mean()),
+        "f1": 100 * measures.macro_f1(parts, stream.truth),
+        "log_loss": measures.log_loss(proba, stream.truth),
+        "calibration": measures.calibration_error(curve),
+        "auroc": measures.auroc(top, right),
+        "review": measures.found_by_review(top, right),
+        "gain": 100 * gain,
+        "gain_se": 100 * gain_se,
+        "accuracy_error": error,
+        "against_unanimous": _against_unanimous(stream, codes),
+        "curve": curve,
+    }
+
+
+def _against_unanimous(stream: Measured, codes: Ints) -> int:
+    """Rows on which everybody who voted said the same and the label is another."""
+    votes = stream.votes
+    highest = votes.max(axis=1)
+    lowest = np.where(votes < 0, np.iinfo(votes.dtype).max, votes).min(axis=1)
+    return int(((highest >= 0) & (highest == lowest) & (codes != highest)).sum())
+
+
+@cache
+def _code_digest() -> str:
+    """One hash of the code that results depend on; comments and docstrings do not count."""
+    root = Path(__file__).parents[2]
+    here = Path(__file__).parent
+    files = [path for path in sorted(root.rglob("*.py")) if path.relative_to(root).parts[0] not in _ASIDE]
+    digest = hashlib.sha256()
+    for path in [*files, *(here / name for name in _BESIDE)]:
+        digest.update(ast.dump(_without_docstrings(ast.parse(path.read_text(encoding="utf-8")))).encode())
+    return digest.hexdigest()
+
+
+def _without_docstrings(tree: ast.Module) -> ast.Module:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
+    return tree
