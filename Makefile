@@ -7,7 +7,7 @@ DATA ?= ../shared/data
 JOBS ?= 2
 
 .PHONY: help install demo test test-jit test-nojit test-bare check format golden clean docs reproduce \
-	bench bench-quick bench-check bench-peers
+	bench bench-quick bench-check bench-peers quality
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -57,6 +57,9 @@ format: $(VENV)/.dev  ## let ruff tidy up
 
 reproduce: $(VENV)/.plots  ## the paper's experiments: results/ and docs/reproduction.md
 	$(BIN)/driftvote reproduce all --data $(DATA) --out results --docs docs
+
+quality: $(VENV)/.plots  ## label quality of every model on every stream, a few minutes; writes docs/quality.md
+	$(BIN)/python -m driftvote.experiments.quality --data $(DATA) --out results/quality --docs docs --jobs $(JOBS)
 
 bench: $(VENV)/.dev bench-peers  ## measure, some ten minutes; writes docs/performance.md and docs/startup.md
 	$(BIN)/python benchmarks/startup.py

@@ -27,6 +27,7 @@ from driftvote.errors import SettingError
 from driftvote.experiments.quality.models import Factory, adaptive
 from driftvote.experiments.quality.streams import GROUPS, PERMUTED, PLAIN, SHUFFLED, Spec, catalogue
 from driftvote.experiments.quality.summary import averaged
+from driftvote.experiments.quality.verdicts import FLOORS, WORST_GAIN
 from driftvote.experiments.quality.work import loaded, measured_model
 
 Line = dict[str, Any]
@@ -73,8 +74,15 @@ def _shown(line: Line) -> str:
     return (
         f"{line['name'] + ' ' + line['group']:32}{line['accuracy']:9.2f}{line['accuracy'] - line['gain']:9.2f}"
         f"{line['gain']:+8.2f}{line['gain_se']:6.2f}{line['calibration']:7.3f}{optional['auroc'][:5]:>7}"
-        f"{optional['accuracy_error']:>8}{line['microseconds']:7.1f}"
+        f"{optional['accuracy_error']:>8}{line['microseconds']:7.1f}{_complaint(line)}"
     )
+
+
+def _complaint(line: Line) -> str:
+    for name, group, least in FLOORS:
+        if (name, group) == (line["name"], line["group"]) and line["accuracy"] < least:
+            return f"  below {least:g}"
+    return f"  below {WORST_GAIN:+g}" if line["group"] == PLAIN and line["gain"] < WORST_GAIN else ""
 
 
 def evaluate(

@@ -18,7 +18,7 @@ def averaged(spec: Spec, runs: Sequence[Numbers]) -> Numbers:
     """Means over the seeds of one stream, their spread, and a confidence interval of the gain over majority.
 
     Seeds that draw other rows make the mean more certain. Seeds that only put the same rows in another order do
-    not: there the standard error stays that of one run.
+    not: there the standard error of one run stays, and the luck of the order is added to it.
     """
     made: dict[str, Any] = {"seeds": len(runs), "rows": runs[0]["rows"]}
     for measure in MEASURES:
@@ -27,13 +27,20 @@ def averaged(spec: Spec, runs: Sequence[Numbers]) -> Numbers:
     accuracies = [run["accuracy"] for run in runs]
     made["spread"] = float(np.std(accuracies, ddof=1)) if len(runs) > 1 else None
     made["lowest"] = min(accuracies)
-    errors = math.sqrt(np.mean([run["gain_se"] ** 2 for run in runs]))
-    made["gain_se"] = errors / math.sqrt(len(runs)) if spec.fresh_rows else errors
+    made["gain_se"] = _standard_error(spec, runs)
     made["gain_from"] = made["gain"] - T_30 * made["gain_se"]
     made["gain_to"] = made["gain"] + T_30 * made["gain_se"]
     made["against_unanimous"] = sum(run["against_unanimous"] for run in runs)
     made["curve"] = _joined([run["curve"] for run in runs])
     return made
+
+
+def _standard_error(spec: Spec, runs: Sequence[Numbers]) -> float:
+    blocks = float(np.mean([run["gain_se"] ** 2 for run in runs]))
+    seeds = float(np.var([run["gain"] for run in runs], ddof=1)) / len(runs) if len(runs) > 1 else 0.0
+    if spec.fresh_rows:
+        return math.sqrt(max(blocks / len(runs), seeds))  # both see the same chance, one of them in few draws
+    return math.sqrt(blocks + seeds)  # which rows there are, and what was drawn for them
 
 
 def _joined(curves: Sequence[Numbers]) -> Numbers:

@@ -21,7 +21,7 @@ from driftvote.kernels.layout import Floats, Ints
 from driftvote.models import LabelModel, MajorityLabelModel
 
 # What results do not depend on: doors, pages, other experiments.
-_ASIDE = ("cli", "report", "experiments", "__main__.py")
+_ASIDE = ("cli", "report", "files", "experiments", "__main__.py", "spark.py")
 _BESIDE = ("measures.py", "streams.py", "work.py")
 
 
@@ -36,17 +36,25 @@ class QualityRun(Run):
         return hashlib.sha256(json.dumps([told, _code_digest()], sort_keys=True).encode()).hexdigest()
 
 
-def run_of(data: Path, spec: Spec, model: str, settings: dict[str, Any], limit: int | None) -> QualityRun:
+def run_of(data: Path, spec: Spec, model: str, settings: dict[str, Any], seed: int, limit: int | None) -> QualityRun:
     """The run of a model with these settings; its name holds them, so that models with the same settings share it."""
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
     rows = "" if limit is None else f"-{limit}"
-    name = f"{spec.group}-{spec.name}-{spec.seed}{rows}-{digest}"
-    arguments = {"data": str(data), **{f"stream_{key}": value for key, value in asdict(spec).items()}}
-    return QualityRun("quality.work", name, {**arguments, "model": model, "settings": settings, "limit": limit})
+    name = f"{spec.group}-{spec.name}-{spec.seed}{rows}-{digest}-{seed}"
+    arguments: dict[str, Any] = {"data": str(data), **{f"stream_{key}": value for key, value in asdict(spec).items()}}
+    arguments |= {"model": model, "settings": settings, "seed": seed, "limit": limit}
+    return QualityRun("quality.work", name, arguments)
 
 
 def run(
-    data: str, stream_name: str, stream_group: str, stream_seed: int, model: str, settings: Any, limit: int | None
+    data: str,
+    stream_name: str,
+    stream_group: str,
+    stream_seed: int,
+    model: str,
+    settings: Any,
+    seed: int,
+    limit: int | None,
 ) -> Numbers:
     """Called by the name of this module, in whatever process."""
     stream = loaded(data, Spec(stream_name, stream_group, stream_seed)).first(limit)
@@ -54,7 +62,17 @@ def run(
         assert stream.accuracies is not None
         codes, proba = measures.true_weight_vote(stream.votes, stream.accuracies, stream.n_classes)
         return measured(stream, codes, proba)
-    return measured_model(stream, MODELS[model](stream.n_classes))
+    return measured_model(stream, reseeded(MODELS[model](stream.n_classes), seed))
+
+
+def throws_dice(model: LabelModel) -> bool:
+    """Whether its labels depend on draws that are not averaged out: those of ties are."""
+    return model.abstentions == "random"
+
+
+def reseeded(model: LabelModel, seed: int) -> LabelModel:
+    """The same model with other draws, if it makes any."""
+    return type(model)(**(model.get_params() | {"seed": seed})) if throws_dice(model) else model
 
 
 @lru_cache(maxsize=2)
@@ -102,12 +120,24 @@ def measured(
     }
 
 
-def _against_unanimous(stream: Measured, codes: Ints) -> int:
-    """Rows on which everybody who voted said the same and the label is another."""
-    votes = stream.votes
+def _said_by_all(stream: Measured) -> Ints:
+    """The class that everybody who voted named, -1 where they differ or nobody voted."""
+    votes = stream.votes.astype(np.int64)
     highest = votes.max(axis=1)
-    lowest = np.where(votes < 0, np.iinfo(votes.dtype).max, votes).min(axis=1)
-    return int(((highest >= 0) & (highest == lowest) & (codes != highest)).sum())
+    lowest = np.where(votes < 0, highest[:, None], votes).min(axis=1)
+    return np.where(highest == lowest, highest, -1)
+
+
+def _against_unanimous(stream: Measured, codes: Ints) -> int:
+    said = _said_by_all(stream)
+    return int(((said >= 0) & (codes != said)).sum())
+
+
+def unanimity(stream: Measured) -> Numbers:
+    """Per cent of the rows that are unanimous, and that are unanimous and wrong: no label can be right there."""
+    said = _said_by_all(stream)
+    wrong = (said >= 0) & (said != stream.truth)
+    return {"unanimous": 100 * float((said >= 0).mean()), "unanimous_wrong": 100 * float(wrong.mean())}
 
 
 @cache
