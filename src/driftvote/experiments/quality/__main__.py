@@ -22,9 +22,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("results/quality"), help="kept runs and figures")
     parser.add_argument("--docs", type=Path, default=None, help="write quality.md, quality.json and figures/ here")
     parser.add_argument("--groups", default=",".join(GROUPS), help="only some groups of streams")
+    parser.add_argument("--names", default=None, help="only some streams")
     parser.add_argument("--seeds", type=int, default=5, help="at most so many seeds")
     parser.add_argument("--limit", type=int, default=None, help="only the first rows of each stream")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of the cost measurement; 0 leaves it out")
     told = parser.parse_args(arguments)
     try:
         if told.data is None:
@@ -35,10 +37,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             told.data,
             told.out,
             groups=told.groups.split(","),
+            names=told.names.split(",") if told.names else None,
             most_seeds=told.seeds,
             limit=told.limit,
             jobs=told.jobs,
             listen=_progress,
+            cost_rounds=told.rounds,
         )
     except DriftvoteError as problem:
         print(f"quality: {problem}", file=sys.stderr)

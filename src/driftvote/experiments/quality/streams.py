@@ -7,6 +7,7 @@ classes 0 .. K-1, the last column is the gold label.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from csv import reader
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -116,12 +117,20 @@ def _images(data: str) -> Awa2:
 
 
 def _table(path: Path) -> Measured:
+    import pyarrow
     from pyarrow import csv
 
-    table = csv.read_csv(path)
-    if table.column_names[-1] != "gold":
-        raise VoteError(f"{path}: the last column is {table.column_names[-1]!r}, not 'gold'")
-    codes = np.column_stack([column.fill_null(-1).to_numpy() for column in table.columns]).astype(np.int64)
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            columns = next(reader(file), [])
+        # Declared, because a labeler that never votes in the first block would be guessed to be text.
+        types = dict.fromkeys(columns, pyarrow.int64())
+        table = csv.read_csv(path, convert_options=csv.ConvertOptions(column_types=types))
+    except (OSError, pyarrow.ArrowInvalid) as problem:
+        raise VoteError(f"{path}: not a table of class codes ({problem})") from problem
+    if not columns or columns[-1] != "gold" or not len(table):
+        raise VoteError(f"{path}: it needs rows, a column for each labeler, and a last column named 'gold'")
+    codes = np.column_stack([column.fill_null(-1).to_numpy() for column in table.columns])
     votes, truth = codes[:, :-1], codes[:, -1]
     if truth.min() < 0 or votes.min() < -1:
         raise VoteError(f"{path}: every row needs a gold class, and votes are classes from 0 on or empty")
