@@ -13,6 +13,7 @@ from driftvote.errors import DriftvoteError, MissingExtraError
 from driftvote.experiments.quality.page import publish
 from driftvote.experiments.quality.streams import GROUPS
 from driftvote.experiments.quality.suite import measure
+from driftvote.experiments.quality.verdicts import Verdict
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -52,9 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     publish(results, told.docs or told.out)
     for verdict in results["verdicts"]:
-        print(
-            f"{verdict['verdict'].strip('*'):12}  {verdict['statement']}: {verdict['measured']} ({verdict['target']})"
-        )
+        print(Verdict(**verdict))
     print(f"written: {(told.docs or told.out) / 'quality.md'}")
     return 0
 

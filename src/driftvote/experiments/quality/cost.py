@@ -7,7 +7,7 @@ from statistics import median
 from time import perf_counter
 
 from driftvote.experiments.quality.measures import Numbers
-from driftvote.experiments.quality.models import adaptive, paper_zero
+from driftvote.experiments.quality.models import Factory, paper_zero
 from driftvote.kernels.layout import Codes
 from driftvote.models import LabelModel
 from driftvote.streams.scenarios import scenario
@@ -15,7 +15,7 @@ from driftvote.streams.scenarios import scenario
 LABELERS, ROWS, SINGLE_ROWS, ROUNDS = 6, 20_000, 2_000, 7
 
 
-def cost(rows: int = ROWS, single_rows: int = SINGLE_ROWS, rounds: int = ROUNDS) -> Numbers:
+def cost(default: Factory, rows: int = ROWS, single_rows: int = SINGLE_ROWS, rounds: int = ROUNDS) -> Numbers:
     """Ratios of the time per row: a batch through `label_stream`, and one row after the other through `update`.
 
     The paper's estimator runs without its dice (abstentions as zero), which is the faster way: the stricter mark.
@@ -32,8 +32,8 @@ def cost(rows: int = ROWS, single_rows: int = SINGLE_ROWS, rounds: int = ROUNDS)
 
     return {
         "labelers": LABELERS,
-        "label_stream": _ratio(batch, rounds),
-        "update": _ratio(singles, rounds),
+        "label_stream": _ratio(batch, default, rounds),
+        "update": _ratio(singles, default, rounds),
     }
 
 
@@ -42,10 +42,10 @@ def _read(model: LabelModel, votes: Codes) -> float:
     return float(out.proba[-1, 0] + out.accuracies[-1, 0])  # what is worked out late is asked for, too
 
 
-def _ratio(job: Callable[[LabelModel], Callable[[], object]], rounds: int) -> Numbers:
+def _ratio(job: Callable[[LabelModel], Callable[[], object]], default: Factory, rounds: int) -> Numbers:
     ratios = []
     for _ in range(rounds + 1):
-        ours, theirs = job(adaptive(2)), job(paper_zero(2))
+        ours, theirs = job(default(2)), job(paper_zero(2))
         ratios.append(_seconds(ours) / _seconds(theirs))
     kept = sorted(ratios[1:])  # the first round compiles
     return {"times": median(kept), "from": kept[0], "to": kept[-1], "rounds": rounds}

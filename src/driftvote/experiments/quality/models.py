@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -53,13 +54,13 @@ MODELS: dict[str, Factory] = {
 
 def settings_of(model: LabelModel) -> dict[str, Any]:
     """What makes a model what it is, in plain values; two names with the same settings are one model."""
-    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in model.get_params().items()}
-    return {"kind": type(model).__name__, **{name: _plain(value) for name, value in plain.items()}}
+    kind = type(model)
+    made = {"kind": kind.__name__, **{name: _plain(value) for name, value in model.get_params().items()}}
+    # Code outside the package may change between two calls without anybody noticing: such a model is never the same.
+    return made if kind.__module__.startswith("driftvote.") else {**made, "own": uuid.uuid4().hex}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, int | float | str | bool | None):
         return value
-    if isinstance(value, list):
-        return [_plain(part) for part in value]
     return [_plain(part) for part in value] if hasattr(value, "__iter__") else repr(value)

@@ -8,6 +8,8 @@ In a notebook:
 From the shell, with settings of `AdaptiveLabelModel`:
 
     python -m driftvote.experiments.quality.scratch --data ../shared/data --groups plain,permuted beta=0.2
+
+`judge`, or --judge, holds it against everything that must hold of the default model.
 """
 
 from __future__ import annotations
@@ -24,11 +26,13 @@ from typing import Any
 import numpy as np
 
 from driftvote.errors import SettingError
-from driftvote.experiments.quality.models import Factory, adaptive
+from driftvote.experiments.quality.models import ALL_PAST_DEFAULT, DEFAULT, MODELS, Factory, adaptive, fixed
 from driftvote.experiments.quality.streams import GROUPS, PERMUTED, PLAIN, SHUFFLED, Spec, catalogue
+from driftvote.experiments.quality.suite import measure
 from driftvote.experiments.quality.summary import averaged
-from driftvote.experiments.quality.verdicts import FLOORS, WORST_GAIN
+from driftvote.experiments.quality.verdicts import FLOORS, WORST_GAIN, Verdict, verdicts
 from driftvote.experiments.quality.work import loaded, measured_model
+from driftvote.models import LabelModel
 
 Line = dict[str, Any]
 
@@ -145,6 +149,21 @@ def _line(spec: Spec, runs: list[Line]) -> Line:
     return {"name": spec.name, "group": spec.group, "microseconds": pace, **averaged(spec, runs)}
 
 
+def judge(factory: Factory, data: str | Path, out: str | Path = "results/quality", rounds: int = 3) -> list[Verdict]:
+    """What must hold of the default model, held against `factory(n_classes)` in its place.
+
+    The other models are not run again when `out` is the folder of `make quality`.
+    """
+    before = dict(MODELS)
+    try:
+        MODELS[DEFAULT] = factory
+        MODELS[ALL_PAST_DEFAULT] = lambda n_classes: fixed(factory(n_classes), None)
+        results = measure(Path(data), Path(out), cost_rounds=rounds)
+    finally:
+        MODELS.update(before)
+    return verdicts(results)
+
+
 def _setting(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
@@ -163,12 +182,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--names", default=None, help="only these streams")
     parser.add_argument("--seeds", type=int, default=5, help="at most so many seeds")
     parser.add_argument("--limit", type=int, default=None, help="only the first rows")
+    parser.add_argument("--judge", action="store_true", help="all that must hold; --groups to --limit do not count")
     parser.add_argument("settings", nargs="*", help="settings of AdaptiveLabelModel: beta=0.2")
     told = parser.parse_args(arguments)
     settings = dict(_setting(text) for text in told.settings)
     names = told.names.split(",") if told.names else None
+
+    def factory(n_classes: int) -> LabelModel:
+        return adaptive(n_classes, **settings)
+
+    if told.judge:
+        for verdict in judge(factory, told.data or os.environ["DRIFTVOTE_DATA"]):
+            print(verdict)
+        return
     found = evaluate(
-        lambda n_classes: adaptive(n_classes, **settings),
+        factory,
         told.data,
         told.groups.split(","),
         names=names,

@@ -10,7 +10,7 @@ from typing import Any
 
 from driftvote._version import __version__
 from driftvote.experiments.quality.cost import cost
-from driftvote.experiments.quality.models import MODELS, TRUE_WEIGHTS, Factory, settings_of
+from driftvote.experiments.quality.models import DEFAULT, MODELS, TRUE_WEIGHTS, Factory, settings_of
 from driftvote.experiments.quality.streams import GROUPS, PLAIN, SEEDS, SYNTHETIC, Spec, catalogue
 from driftvote.experiments.quality.summary import averaged
 from driftvote.experiments.quality.verdicts import verdicts
@@ -53,7 +53,7 @@ def measure(
         "models": {name: repr(factory(2)) for name, factory in MODELS.items()},
         "streams": {},
         # At the end and alone: beside other work it would measure that.
-        "cost": cost(rounds=cost_rounds) if cost_rounds else None,
+        "cost": cost(MODELS[DEFAULT], rounds=cost_rounds) if cost_rounds else None,
     }
     for spec in specs:
         results["streams"].setdefault(spec.group, {}).setdefault(spec.name, _about(data, spec, limit))
