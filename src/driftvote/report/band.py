@@ -1,0 +1,69 @@
+"""How far noise alone can move an estimated accuracy: the band around each line of a report.
+
+A labeler h is judged through the two others (i, j) that agree most: q_h = sqrt(C_ih C_jh / C_ij), with q the skill
+(K p - 1) / (K - 1). In the one-coin model the three agreements of a window of r rows have known variances and
+covariances, so the delta method gives the standard error of q_h in closed form. With coverage c and
+g(x) = (1 + (K - 2) x) / (K - 1),
+
+    4 r Var(q_h) / q_h^2 = sum over the three pairs of (g(q_a q_b) / (c_a c_b q_a^2 q_b^2) - 1)
+                           + 2 (g(q_h) / (c_h q_h^2) - 1) - 2 (g(q_i) / (c_i q_i^2) - 1) - 2 (g(q_j) / (c_j q_j^2) - 1).
+
+It holds noise only: drift inside the window, labelers that err together and the choice of the window are not in it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftvote.kernels.layout import Floats
+
+Z95 = 1.959964
+"""Half the width of a 95% range, in standard errors."""
+
+_LEAST = 1e-9
+
+
+def half_width(accuracies: Floats, coverage: Floats, windows: Floats, n_classes: int, filled: bool = False) -> Floats:
+    """Half the 95% range of noise of each accuracy (lines x labelers), given coverage and window of each line.
+
+    `filled` says that abstentions are random votes. A line whose helpers carry nothing gets the widest band, 1.
+
+    >>> p = np.array([[0.9, 0.8, 0.7]])
+    >>> half_width(p, np.ones((1, 3)), np.array([400.0]), 2).round(3)
+    array([[0.062, 0.06 , 0.054]])
+    """
+    scale = (n_classes - 1.0) / n_classes
+    skill = np.clip((accuracies - 1.0 / n_classes) / scale, 0.0, 1.0)
+    if filled:
+        return np.minimum(_error(skill * coverage, np.ones_like(coverage), windows, n_classes) * Z95 * scale
+                          / np.maximum(coverage, _LEAST), 1.0)  # fmt: skip
+    return np.minimum(_error(skill, coverage, windows, n_classes) * Z95 * scale, 1.0)
+
+
+def _error(skill: Floats, coverage: Floats, windows: Floats, n_classes: int) -> Floats:
+    """Standard error of the skills."""
+    helpers = _two_best_others(skill * coverage)
+    lines = np.arange(len(skill))[:, None]
+    i, j = helpers[..., 0], helpers[..., 1]
+    q, c = skill, np.maximum(coverage, _LEAST)
+    qi, qj = (np.maximum(skill[lines, other], _LEAST) for other in (i, j))
+    ci, cj = c[lines, i], c[lines, j]
+
+    def g(x: Floats) -> Floats:
+        return np.asarray((1.0 + (n_classes - 2.0) * x) / (n_classes - 1.0))
+
+    # Everything times q_h^2, so that a labeler without skill divides by nothing.
+    pairs = g(q * qi) / (c * ci * qi**2) + g(q * qj) / (c * cj * qj**2) + q**2 * g(qi * qj) / (ci * cj * (qi * qj) ** 2)
+    shared = 2.0 * g(q) / c - 2.0 * q**2 * (g(qi) / (ci * qi**2) + g(qj) / (cj * qj**2))
+    return np.sqrt(np.maximum(pairs + shared - q**2, 0.0) / (4.0 * np.maximum(windows, 1.0)[:, None]))
+
+
+def _two_best_others(strength: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    """For each labeler of each line, the two strongest others."""
+    order = np.argsort(-strength, axis=1, kind="stable")
+    n = strength.shape[1]
+    first, second, third = order[:, 0:1], order[:, 1:2], order[:, min(2, n - 1)][:, None]
+    me = np.arange(n)[None, :]
+    i = np.where(me == first, second, first)
+    j = np.where((me == first) | (me == second), third, second)
+    return np.stack([i, j], axis=2)
