@@ -1,0 +1,87 @@
+"""The time axis that charts share: times where they grow, row numbers elsewhere."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from driftvote.report.parts import Time, Timeline
+from driftvote.report.values import rounded
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table over time with few columns: their places on the axis, and a line of values for each line."""
+
+    x: list[Any]
+    values: list[list[Any]]
+
+
+class TimeAxis:
+    """Where rows and buckets stand on the axis."""
+
+    def __init__(self, line: Timeline) -> None:
+        self.line = line
+        self.by_time = line.by_time
+        self.x: list[Any] = [
+            self.between(first, last, line.first_time[t] if line.first_time else None)
+            for t, (first, last) in enumerate(zip(line.first_row, line.last_row, strict=True))
+        ]
+
+    def between(self, first: int, last: int, time: Time) -> Any:
+        """The place of a stretch of rows: its middle, or the time at which it begins."""
+        if self.by_time:
+            return time
+        middle = (first + last) / 2
+        return int(middle) if middle.is_integer() else middle
+
+    def at(self, row: int) -> Any:
+        """The place of a row: its bucket's."""
+        if not self.by_time:
+            return row
+        return self.line.first_time[max(0, bisect_right(self.line.first_row, row) - 1)]
+
+    def layout(self) -> dict[str, Any]:
+        """Plotly's settings of the axis."""
+        title = "time" if self.by_time else "row"
+        form = {} if self.by_time else {"tickformat": "~s" if self.line.last_row[-1] >= 100_000 else ",d", "hoverformat": ",d"}
+        kind = {"type": "date"} if self.by_time and isinstance(self.x[0], str) else {}
+        said = "%{x}" if self.by_time else "row %{x:,d}"
+        return {"title": {"text": title}, "unifiedhovertitle": {"text": said}, **kind, **form}
+
+    def ribbon(self, low: list[Any], high: list[Any]) -> tuple[list[Any], list[Any]]:
+        """The outline between two lines: there and back again, one outline for each stretch without a gap.
+
+        A single point between two gaps has no area and is left out.
+        """
+        x: list[Any] = []
+        y: list[Any] = []
+        start = 0
+        while start < len(low):
+            end = start
+            while end < len(low) and low[end] is not None:
+                end += 1
+            if end > start + 1:
+                gap: list[Any] = [None] if x else []
+                x += gap + self.x[start:end] + self.x[start:end][::-1]
+                y += gap + low[start:end] + high[start:end][::-1]
+            start = max(end, start + 1)
+        return x, y
+
+    def grouped(self, table: list[list[Any]], most: int) -> Columns:
+        """Means over neighbouring buckets, so that at most `most` columns are left."""
+        n = len(self.x)
+        per = -(-n // most)
+        starts = np.arange(0, n, per)
+        rows = np.array(self.line.last_row) - np.array(self.line.first_row) + 1
+        weights = np.add.reduceat(rows, starts)
+        values = np.add.reduceat(np.array(table, np.float64) * rows, starts, axis=1) / weights
+        ends = np.minimum(starts + per, n) - 1
+        x = [
+            self.between(self.line.first_row[a], self.line.last_row[b], self.line.first_time[a] if self.by_time else None)
+            for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
+        ]
+        return Columns(x, rounded(values))
