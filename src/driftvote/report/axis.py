@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from driftvote.kernels.layout import Ints
 from driftvote.report.parts import Time, Timeline
 from driftvote.report.values import rounded
 
@@ -50,7 +51,9 @@ class TimeAxis:
         form = {} if self.by_time else {"tickformat": "~s" if self.line.last_row[-1] >= 100_000 else ",d", "hoverformat": ",d"}
         kind = {"type": "date"} if self.by_time and isinstance(self.x[0], str) else {}
         said = "%{x}" if self.by_time else "row %{x:,d}"
-        return {"title": {"text": title}, "unifiedhovertitle": {"text": said}, **kind, **form}
+        ends = [self.x[0], self.x[-1]] if self.by_time else [self.line.first_row[0], self.line.last_row[-1]]
+        span = {"range": ends, "autorange": False} if len(self.x) > 1 else {}
+        return {"title": {"text": title}, "unifiedhovertitle": {"text": said}, **kind, **form, **span}
 
     def ribbon(self, low: list[Any], high: list[Any]) -> tuple[list[Any], list[Any]]:
         """The outline between two lines: there and back again, one outline for each stretch without a gap.
@@ -74,14 +77,23 @@ class TimeAxis:
     def grouped(self, table: list[list[Any]], most: int) -> Columns:
         """Means over neighbouring buckets, so that at most `most` columns are left."""
         n = len(self.x)
-        per = -(-n // most)
-        starts = np.arange(0, n, per)
+        starts = stretches(n, -(-n // most))
         rows = np.array(self.line.last_row) - np.array(self.line.first_row) + 1
         weights = np.add.reduceat(rows, starts)
         values = np.add.reduceat(np.array(table, np.float64) * rows, starts, axis=1) / weights
-        ends = np.minimum(starts + per, n) - 1
+        ends = np.append(starts[1:], n) - 1
         x = [
             self.between(self.line.first_row[a], self.line.last_row[b], self.line.first_time[a] if self.by_time else None)
             for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
         ]
         return Columns(x, rounded(values))
+
+
+def stretches(n: int, per: int) -> Ints:
+    """Where stretches of `per` buckets begin; a last one of less than half joins the one before.
+
+    >>> stretches(9, 4), stretches(11, 4)
+    (array([0, 4]), array([0, 4, 8]))
+    """
+    starts = np.arange(0, n, per)
+    return starts[:-1] if len(starts) > 1 and 2 * (n - int(starts[-1])) < per else starts

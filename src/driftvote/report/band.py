@@ -8,6 +8,7 @@ g(x) = (1 + (K - 2) x) / (K - 1),
     4 r Var(q_h) / q_h^2 = sum over the three pairs of (g(q_a q_b) / (c_a c_b q_a^2 q_b^2) - 1)
                            + 2 (g(q_h) / (c_h q_h^2) - 1) - 2 (g(q_i) / (c_i q_i^2) - 1) - 2 (g(q_j) / (c_j q_j^2) - 1).
 
+The skills are those of accuracies pulled a little to the middle, so that an estimate of 1 is not taken for certain.
 It holds noise only: drift inside the window, labelers that err together and the choice of the window are not in it.
 """
 
@@ -33,7 +34,10 @@ def half_width(accuracies: Floats, coverage: Floats, windows: Floats, n_classes:
     array([[0.062, 0.06 , 0.054]])
     """
     scale = (n_classes - 1.0) / n_classes
-    skill = np.clip((accuracies - 1.0 / n_classes) / scale, 0.0, 1.0)
+    # An estimate of exactly 1 is not certain: two more votes on either side, as Agresti and Coull do for shares.
+    votes = coverage * np.maximum(windows, 1.0)[:, None]
+    cautious = (accuracies * votes + 2.0) / (votes + 4.0)
+    skill = np.clip((cautious - 1.0 / n_classes) / scale, 0.0, 1.0)
     if filled:
         return np.minimum(_error(skill * coverage, np.ones_like(coverage), windows, n_classes) * Z95 * scale
                           / np.maximum(coverage, _LEAST), 1.0)  # fmt: skip

@@ -7,6 +7,7 @@ sheet alone.
 from __future__ import annotations
 
 from html import escape
+from math import log10
 from typing import Any
 
 from driftvote.report.axis import TimeAxis
@@ -70,37 +71,37 @@ def marks(report: Report, axis: TimeAxis) -> list[Figure]:
 
 
 def accuracy_chart(report: Report, axis: TimeAxis) -> Figure:
-    """A line and a band for each labeler; those that are not shown at first wait for a tick in the table."""
-    line, data, slots = report.timeline, [], []
-    slot = 0
+    """A band and a line for each labeler; those that are not shown at first wait for a tick in the table.
+
+    All bands come first, so that no band covers a line: labeler i has traces i and n + i.
+    """
+    line = report.timeline
+    bands, lines = [], []
+    # Who is shown at first gets the first colours.
+    order = sorted(range(len(report.labelers)), key=lambda place: not report.labelers[place].shown)
+    slot = {place: rank for rank, place in enumerate(order)}
     for place, who in enumerate(report.labelers):
-        group = f"labeler-{place}"
-        shared: Figure = {"type": "scatter", "mode": "lines", "legendgroup": group, "visible": who.shown}
+        shared: Figure = {"type": "scatter", "mode": "lines", "legendgroup": f"labeler-{place}", "visible": who.shown}
         x, y = axis.ribbon(line.band_low[place], line.band_high[place])
-        band = {**shared, "x": x, "y": y, "fill": "toself", "line": {"width": 0}, "showlegend": False, "hoverinfo": "skip"}
-        dash = DASHES[slot // COLOURS % len(DASHES)]
-        mean = {
-            **shared,
-            "name": short(who.name),
-            "x": axis.x,
-            "y": line.accuracy[place],
-            "connectgaps": False,
-            "line": {"width": 2, "dash": dash},
-            "hovertemplate": "%{y:.1%}",
-        }
-        data += [band, mean]
-        slots += [f"fill-{slot % COLOURS}", f"line-{slot % COLOURS}"]
-        slot += 1
+        bands.append(
+            {**shared, "x": x, "y": y, "fill": "toself", "line": {"width": 0}, "showlegend": False, "hoverinfo": "skip"}
+        )
+        lines.append({
+            **shared, "name": short(who.name), "x": axis.x, "y": line.accuracy[place], "connectgaps": False,
+            "line": {"width": 2, "dash": DASHES[slot[place] // COLOURS % len(DASHES)]}, "hovertemplate": "%{y:.1%}",
+        })  # fmt: skip
+    hues = [slot[place] % COLOURS for place in range(len(report.labelers))]
+    slots = [f"fill-{hue}" for hue in hues] + [f"line-{hue}" for hue in hues]
     chance = 1.0 / max(2, len(report.classes))
     yaxis = {"range": [max(0.0, chance - 0.03), 1.015], "tickformat": ".0%", "title": {"text": "estimated accuracy"}}
-    return figure(data, slots, 380, True, xaxis=axis.layout(), yaxis=yaxis, showlegend=True, hovermode="x unified")
+    return figure(bands + lines, slots, 400, True, xaxis=axis.layout(), yaxis=yaxis, showlegend=True, hovermode="x unified")
 
 
 def window_chart(report: Report, axis: TimeAxis) -> Figure:
     """How many of the last rows counted; logarithmic, because windows double."""
     line = report.timeline
     x, y = axis.ribbon(line.window_low, line.window_high)
-    ribbon = {"type": "scatter", "mode": "lines", "x": x, "y": y, "fill": "toself", "line": {"width": 0},
+    ribbon = {"type": "scatter", "mode": "lines", "x": x, "y": y, "fill": "toself", "line": {"width": 1},
               "showlegend": False, "hoverinfo": "skip"}  # fmt: skip
     mean = {
         "type": "scatter", "mode": "lines", "x": axis.x, "y": line.window_mean, "name": "window",
@@ -110,7 +111,10 @@ def window_chart(report: Report, axis: TimeAxis) -> Figure:
     }  # fmt: skip
     most = max(line.window_high)
     ticks = [4**power for power in range(16) if 4**power <= 4 * most]
-    yaxis = {"type": "log", "tickvals": ticks, "ticktext": [f"{tick:,}" for tick in ticks], "title": {"text": "rows"}}
+    yaxis = {
+        "type": "log", "tickvals": ticks, "ticktext": [f"{tick:,}" for tick in ticks], "title": {"text": "rows"},
+        "range": [log10(min(line.window_low)) - 0.1, log10(most) + 0.15],
+    }  # fmt: skip
     return figure([ribbon, mean], ["fill-0", "line-0"], 240, True, xaxis=axis.layout(), yaxis=yaxis, hovermode="x unified")
 
 
@@ -198,10 +202,13 @@ def names_axis(report: Report) -> Figure:
         "ticktext": [short(report.labelers[place].name, 16) for place in places],
         "autorange": "reversed",
         "showgrid": False,
-        "zeroline": False,
+        "ticks": "",
     }
 
 
 def bar_of(title: str, tickformat: str) -> Figure:
-    """A colour bar beside a heat map."""
-    return {"title": {"text": title, "side": "top"}, "tickformat": tickformat, "thickness": 10, "outlinewidth": 0, "len": 1}
+    """A colour bar above a heat map."""
+    return {
+        "title": {"text": title, "side": "top"}, "tickformat": tickformat, "thickness": 8, "outlinewidth": 0,
+        "orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "xanchor": "left", "len": 0.4,
+    }  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from driftvote.kernels import tallies
+from driftvote.report.axis import stretches
 from driftvote.report.context import Gold, Score, Stretch
 from driftvote.report.parts import Timeline
 from driftvote.report.thinning import Thinned
@@ -24,7 +25,8 @@ def gold_of(thinned: Thinned, classes: list[str], line: Timeline) -> Gold:
     """Accuracy over time of the model and of what it is compared with, and the confusion matrix."""
     n, step = thinned.n_buckets, thinned.step
     per = max(1, -(-n // STRETCHES), -(-LEAST_ROWS // step))
-    starts = np.arange(0, n, per)
+    starts = stretches(n, per)
+    ends = np.append(starts[1:], n) - 1
     rows = np.add.reduceat(thinned.buckets.counts[:n, tallies.GOLD], starts)
     points = thinned.gold.right[:n] + thinned.gold.tied[:n] / len(classes)
     by_stretch = np.add.reduceat(points, starts, axis=0)
@@ -42,10 +44,10 @@ def gold_of(thinned: Thinned, classes: list[str], line: Timeline) -> Gold:
         stretches=[
             Stretch(
                 first_row=line.first_row[start],
-                last_row=line.last_row[min(start + per, n) - 1],
+                last_row=line.last_row[end],
                 time=line.first_time[start] if line.first_time else None,
             )
-            for start in starts.tolist()
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True)
         ],
         scores=scores,
         confusion_classes=names,

@@ -14,7 +14,7 @@ from driftvote.report.values import DIGITS, share
 if TYPE_CHECKING:
     from driftvote.report.finish import Gathered
 
-SHORT = 32
+SHORT = 64
 """Windows below this many rows say little; extremes and changes are looked for in longer ones only."""
 
 SHOWN = 6
@@ -39,7 +39,9 @@ def _summary(h: int, thinned: Thinned, seen: Gathered, line: Timeline, votes: in
     last = next((t for t in reversed(range(len(line.accuracy[h]))) if line.accuracy[h][t] is not None), None)
     solid = np.array(line.window_low) >= SHORT
     low, high = (_numbers(table[h]) for table in (line.accuracy_low, line.accuracy_high))
-    before, after = largest_change(_numbers(line.accuracy[h]), _numbers(line.band_low[h]), _numbers(line.band_high[h]), solid)
+    before, after = largest_change(
+        *(_numbers(table[h]) for table in (line.accuracy, line.band_low, line.band_high)), np.array(line.window_low, np.float64)
+    )
     usual = int(by_class.argmax())
     return LabelerSummary(
         name=seen.labelers[h],
@@ -72,20 +74,31 @@ def _extreme(which: Any, values: Floats, solid: Any) -> float | None:
     return round(float(which(chosen)), DIGITS) if len(chosen) else None
 
 
-def largest_change(mean: Floats, low: Floats, high: Floats, solid: Any) -> tuple[float | None, float | None]:
-    """The two estimates, in time order, whose bands lie farthest apart; None when all bands touch.
+def largest_change(
+    mean: Floats, low: Floats, high: Floats, windows: Floats
+) -> tuple[float | None, float | None]:
+    """The estimate at the end and an earlier one that noise cannot turn into it; None when there is none.
 
-    >>> flat = np.full(4, 0.8)
-    >>> largest_change(flat, flat - 0.1, flat + 0.1, flat > 0)
-    (None, None)
-    >>> step = np.array([0.9, 0.9, 0.6, 0.6])
-    >>> largest_change(step, step - 0.1, step + 0.1, step > 0)
+    Many stretches of many labelers are compared, so bands twice as wide as drawn must not touch. Of the earlier
+    estimates that qualify, the one from the longest window counts, the latest of equals. A labeler that is back where
+    it was is told by its two farthest estimates.
+
+    >>> step, w = np.array([0.9, 0.9, 0.6, 0.6]), np.full(4, 100.0)
+    >>> largest_change(step, step - 0.1, step + 0.1, w)
     (0.9, 0.6)
+    >>> largest_change(step, step - 0.2, step + 0.2, w)
+    (None, None)
     """
-    known = solid & np.isfinite(mean)
+    known = (windows >= SHORT) & np.isfinite(mean)
     if not known.any():
         return None, None
-    best, worst = int(np.where(known, low, -np.inf).argmax()), int(np.where(known, high, np.inf).argmin())
+    low, high = np.where(known, 2 * low - mean, -np.inf), np.where(known, 2 * high - mean, np.inf)
+    end = int(np.flatnonzero(known)[-1])
+    apart = (low > high[end]) | (high < low[end])
+    if apart.any():
+        latest = len(windows) - 1 - int(np.where(apart, windows, 0.0)[::-1].argmax())
+        return round(float(mean[latest]), DIGITS), round(float(mean[end]), DIGITS)
+    best, worst = int(low.argmax()), int(high.argmin())
     if low[best] <= high[worst]:
         return None, None
     early, late = sorted((best, worst))

@@ -57,7 +57,7 @@ def tiles(report: Report) -> list[tuple[str, str, str]]:
     if report.gold is not None:
         ours, majority = report.gold.scores[:2]
         found.insert(1, ("labeled right", percent(ours.accuracy), f"majority vote {percent(majority.accuracy)}"))
-    return found
+    return [(name, value.replace("over ", "> ").replace("under ", "< "), below) for name, value, below in found]
 
 
 def titles(report: Report) -> dict[str, str]:

@@ -20,8 +20,7 @@
     const [kind, place] = slot.split("-");
     if (kind === "heat") {
       const scale = [[0, colour("--heat-low")], [0.5, colour("--heat-mid")], [1, colour("--heat-high")]];
-      const bar = { ...trace.colorbar, tickfont: { color: colour("--muted") } };
-      if (narrow.matches) Object.assign(bar, { orientation: "h", y: 1, yanchor: "bottom", x: 0.5, len: 0.9, thickness: 8 });
+      const bar = { ...trace.colorbar, tickfont: { color: colour("--muted") }, len: narrow.matches ? 0.9 : 0.4 };
       return { ...trace, colorscale: scale, colorbar: bar };
     }
     const hue = colour(`--c${place}`);
@@ -43,7 +42,7 @@
       ...chart.layout, shapes, height: chart.height,
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: ink },
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      margin: { l: 8, r: 8, t: 12, b: 8 }, autosize: true,
+      margin: { l: narrow.matches ? 44 : 64, r: 12, t: 12, b: 8 }, autosize: true,
       xaxis: axis(chart.layout.xaxis, true), yaxis: axis(chart.layout.yaxis, false),
       showlegend: Boolean(chart.layout.showlegend),
       legend: { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", font: { color: ink, size: 12 } },
@@ -51,12 +50,12 @@
       dragmode: chart.time && !touch.matches ? "zoom" : false,
     };
     if (narrow.matches) layout.yaxis.title = { text: "" };
-    if (before && chart.time && !before.autorange) Object.assign(layout.xaxis, { range: before.range, autorange: false });
+    if (before && chart.time && before.range) Object.assign(layout.xaxis, { range: before.range.slice(), autorange: false });
     return layout;
   }
 
   const config = {
-    responsive: true, displaylogo: false, displayModeBar: false, doubleClick: "reset+autosize",
+    responsive: true, displaylogo: false, displayModeBar: false, doubleClick: "reset",
   };
 
   function draw(element) {
@@ -85,8 +84,8 @@
     let update = null;
     if (change["xaxis.range[0]"] !== undefined) {
       update = { "xaxis.range": [change["xaxis.range[0]"], change["xaxis.range[1]"]], "xaxis.autorange": false };
-    } else if (change["xaxis.autorange"]) {
-      update = { "xaxis.autorange": true };
+    } else if (change["xaxis.range"] || change["xaxis.autorange"]) {
+      update = { "xaxis.range": source.layout.xaxis.range.slice(), "xaxis.autorange": false };
     }
     if (!update) return;
     linking = true;
@@ -107,6 +106,7 @@
   // Paper is white and narrow.
   window.addEventListener("beforeprint", () => {
     root.dataset.theme = "light";
+    document.querySelectorAll("details").forEach((more) => { more.open = true; });
     elements.forEach((element) => {
       draw(element);
       Plotly.relayout(element, { width: Math.min(680, element.clientWidth), autosize: false });
@@ -118,8 +118,8 @@
   document.querySelectorAll("input[data-labeler]").forEach((box) => {
     box.addEventListener("change", () => {
       const element = elements.find((one) => one.dataset.chart === "accuracy");
-      const place = 2 * Number(box.dataset.labeler);
-      Plotly.restyle(element, { visible: box.checked }, [place, place + 1]);
+      const place = Number(box.dataset.labeler), n = element.data.length / 2;
+      Plotly.restyle(element, { visible: box.checked }, [place, n + place]);
     });
   });
   document.querySelectorAll("table.sortable").forEach((table) => {
