@@ -21,13 +21,17 @@ $(VENV)/.dev: $(VENV)/.base
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev]"
 	@touch $@
 
+$(VENV)/.report: $(VENV)/.base
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[report]"
+	@touch $@
+
 $(VENV)/.plots: $(VENV)/.base
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[plots]"
 	@touch $@
 
 install: $(VENV)/.dev  ## a development environment in .venv
 
-demo: $(VENV)/.base  ## label a stream whose labelers swap half-way
+demo: $(VENV)/.report  ## label a stream whose labelers swap half-way; ends with a report, demo/report.html
 	$(BIN)/driftvote demo --out demo
 
 test: test-jit test-nojit test-bare  ## every test

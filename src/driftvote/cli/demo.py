@@ -10,18 +10,20 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from driftvote.errors import MissingExtraError
 from driftvote.files.labels import write_table
 from driftvote.kernels.layout import Ints
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabeledStream, MajorityLabelModel
+from driftvote.report import from_arrays, write_report
 from driftvote.streams.synthetic import SimulatedStream, swap
 
 
 def demo(
-    out: Path = typer.Option(Path("demo"), "--out", help="Folder for the labels file."),
+    out: Path = typer.Option(Path("demo"), "--out", help="Folder for the labels and the report."),
     rows: int = typer.Option(20_000, "--rows", min=200, help="Length of the stream."),
     seed: int = typer.Option(0, "--seed", help="Seed of the simulated votes."),
 ) -> None:
-    """Label a simulated stream whose good and poor labelers swap half-way, and compare.
+    """Label a simulated stream whose good and poor labelers swap half-way, compare, and write a report.
 
     Example: driftvote demo --out demo
     """
@@ -35,7 +37,24 @@ def demo(
     )
     console.print(_table(stream, adaptive))
     console.print(_windows(adaptive, rows // 2))
-    console.print(f"labels: {out / 'labels.csv'}")
+    console.print(f"labels: {out / 'labels.csv'}", soft_wrap=True)
+    console.print(_report(stream, adaptive, out / "report.html"), soft_wrap=True)
+
+
+def _report(stream: SimulatedStream, adaptive: LabeledStream, path: Path) -> str:
+    """Write the report, and say where it is or what is missing for it."""
+    report = from_arrays(
+        stream.votes,
+        out=adaptive,
+        gold=stream.truth,
+        title="Five labelers that change places",
+        source=f"driftvote demo: simulated votes, right {_shown(stream, 0)} of the time, then {_shown(stream, -1)}",
+    )
+    try:
+        write_report(report, path)
+    except MissingExtraError:
+        return "report: the page needs the extra packages; pip install 'driftvote[report]', then run the demo again"
+    return f"report: {path}; open it in any browser, no network needed: {path.resolve().as_uri()}"
 
 
 def _labels_table(stream: SimulatedStream, adaptive: LabeledStream) -> Any:

@@ -88,7 +88,8 @@ def encoded(gold: Any, form: VoteFormat) -> Ints:
     if len(bad):
         row = int(bad[0])
         raise VoteError(
-            f"gold of row {row} is {values[row]!r}, which is none of the classes; leave it missing where the truth is unknown"
+            f"gold of row {row} is {values[row]!r}, which is none of the classes; leave it missing where the truth is"
+            " unknown"
         )
     return codes
 

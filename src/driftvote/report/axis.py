@@ -48,7 +48,11 @@ class TimeAxis:
     def layout(self) -> dict[str, Any]:
         """Plotly's settings of the axis."""
         title = "time" if self.by_time else "row"
-        form = {} if self.by_time else {"tickformat": "~s" if self.line.last_row[-1] >= 100_000 else ",d", "hoverformat": ",d"}
+        form = (
+            {}
+            if self.by_time
+            else {"tickformat": "~s" if self.line.last_row[-1] >= 100_000 else ",d", "hoverformat": ",d"}
+        )
         kind = {"type": "date"} if self.by_time and isinstance(self.x[0], str) else {}
         said = "%{x}" if self.by_time else "row %{x:,d}"
         ends = [self.x[0], self.x[-1]] if self.by_time else [self.line.first_row[0], self.line.last_row[-1]]
@@ -83,7 +87,9 @@ class TimeAxis:
         values = np.add.reduceat(np.array(table, np.float64) * rows, starts, axis=1) / weights
         ends = np.append(starts[1:], n) - 1
         x = [
-            self.between(self.line.first_row[a], self.line.last_row[b], self.line.first_time[a] if self.by_time else None)
+            self.between(
+                self.line.first_row[a], self.line.last_row[b], self.line.first_time[a] if self.by_time else None
+            )
             for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
         ]
         return Columns(x, rounded(values))

@@ -124,8 +124,8 @@ class ReportBuilder:
             raise VoteError(f"votes must be rows x labelers of class codes, not {array.dtype} of shape {array.shape}")
         if array.shape != (len(out), len(out.labelers)):
             raise VoteError(
-                f"votes are {array.shape[0]} rows x {array.shape[1]} labelers, but the labels are of {len(out)} rows and"
-                f" {len(out.labelers)} labelers; pass the rows that were labeled"
+                f"votes are {array.shape[0]} rows x {array.shape[1]} labelers, but the labels are of {len(out)} rows"
+                f" and {len(out.labelers)} labelers; pass the rows that were labeled"
             )
         for name, values in (("times", times), ("ids", ids), ("gold", gold)):
             if values is not None and len(values) != len(array):

@@ -94,7 +94,9 @@ def accuracy_chart(report: Report, axis: TimeAxis) -> Figure:
     slots = [f"fill-{hue}" for hue in hues] + [f"line-{hue}" for hue in hues]
     chance = 1.0 / max(2, len(report.classes))
     yaxis = {"range": [max(0.0, chance - 0.03), 1.015], "tickformat": ".0%", "title": {"text": "estimated accuracy"}}
-    return figure(bands + lines, slots, 400, True, xaxis=axis.layout(), yaxis=yaxis, showlegend=True, hovermode="x unified")
+    return figure(
+        bands + lines, slots, 400, True, xaxis=axis.layout(), yaxis=yaxis, showlegend=True, hovermode="x unified"
+    )
 
 
 def window_chart(report: Report, axis: TimeAxis) -> Figure:
@@ -115,15 +117,19 @@ def window_chart(report: Report, axis: TimeAxis) -> Figure:
         "type": "log", "tickvals": ticks, "ticktext": [f"{tick:,}" for tick in ticks], "title": {"text": "rows"},
         "range": [log10(min(line.window_low)) - 0.1, log10(most) + 0.15],
     }  # fmt: skip
-    return figure([ribbon, mean], ["fill-0", "line-0"], 240, True, xaxis=axis.layout(), yaxis=yaxis, hovermode="x unified")
+    return figure(
+        [ribbon, mean], ["fill-0", "line-0"], 240, True, xaxis=axis.layout(), yaxis=yaxis, hovermode="x unified"
+    )
 
 
 def coverage_chart(report: Report, axis: TimeAxis) -> Figure:
     """Share of the rows on which each labeler voted, as a heat map of labelers and time."""
     columns = axis.grouped(report.timeline.coverage, MOST_COLUMNS)
     n = len(report.labelers)
+    most = max(value for row in columns.values for value in row)
+    top = next(end for end in (0.1, 0.25, 0.5, 1.0) if most <= end)
     trace = {
-        "type": "heatmap", "x": columns.x, "y": list(range(n)), "z": columns.values, "zmin": 0, "zmax": 1,
+        "type": "heatmap", "x": columns.x, "y": list(range(n)), "z": columns.values, "zmin": 0, "zmax": top,
         "text": [[escape(who.name, quote=False)] * len(columns.x) for who in report.labelers],
         "hovertemplate": "%{text}: voted on %{z:.0%} of these rows<extra></extra>",
         "colorbar": bar_of("voted", ".0%"), "xgap": 0, "ygap": 1 if n <= 80 else 0,
@@ -164,13 +170,15 @@ def agreement_chart(report: Report) -> Figure:
     trace: Figure = {
         "type": "heatmap", "x": list(range(n)), "y": list(range(n)), "z": share, "customdata": rows,
         "zmin": min([0.5, *known]), "zmax": 1,
-        "hovertemplate": "%{customdata[0]} and %{customdata[1]}: %{z:.1%} alike on %{customdata[2]:,} common rows<extra></extra>",
+        "hovertemplate": "%{customdata[0]}, %{customdata[1]}: %{z:.1%} alike on %{customdata[2]:,} common rows<extra></extra>",
         "hoverongaps": False, "colorbar": bar_of("alike", ".0%"), "xgap": 1, "ygap": 1,
     }  # fmt: skip
     if n <= TEXT_UP_TO:
         trace |= {"texttemplate": "%{z:.0%}"}
     height = 150 + max(150, min(900, n * (40 if n <= TEXT_UP_TO else 13)))
-    across = names_axis(report) | {"autorange": True, "tickangle": -45, "side": "bottom"}
+    across = names_axis(report) | {"autorange": True, "tickangle": -45 if n <= 12 else -90, "side": "bottom"}
+    if n > 40:
+        across["showticklabels"] = False  # the same names as beside it, and no room for them
     return figure([trace], ["heat"], height, False, xaxis=across, yaxis=names_axis(report), hovermode="closest")
 
 

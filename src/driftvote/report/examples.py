@@ -86,7 +86,5 @@ def example(place: int, block: Block, classes: list[str], labelers: list[str]) -
         gold=None if block.gold is None else named(int(block.gold[place])),
         probability=round(float(step.proba[0].max()), 6),
         window=int(step.windows[0]),
-        votes=[
-            Vote(labelers[h], classes[int(row[h])], round(float(weights[h]), 4) + 0.0) for h in voters.tolist()
-        ],
+        votes=[Vote(labelers[h], classes[int(row[h])], round(float(weights[h]), 4) + 0.0) for h in voters.tolist()],
     )

@@ -70,7 +70,8 @@ def _against_gold(gold: Gold) -> str:
     verdict = ""
     if best.accuracy > ours.accuracy:
         verdict = f" Here {best.name} does better, by {100 * (best.accuracy - ours.accuracy):.1f} points."
-    return f"Against the true labels of {counted(gold.rows, 'row')}, {percent(ours.accuracy)} are right ({beside}).{verdict}"
+    rows = counted(gold.rows, "row")
+    return f"Against the true labels of {rows}, {percent(ours.accuracy)} are right ({beside}).{verdict}"
 
 
 def _window(drops: list[WindowDrop], line: Timeline) -> str:
@@ -80,7 +81,8 @@ def _window(drops: list[WindowDrop], line: Timeline) -> str:
     first = drops[0]
     where = f"near row {first.row:,}" + (f" ({show_time(first.time)})" if first.time is not None else "")
     more = len(drops) - 1
-    said = f"The labelers' agreement changed {where}: the window fell from {first.before:,} to {counted(first.after, 'row')}"
+    after = counted(first.after, "row")
+    said = f"The labelers' agreement changed {where}: the window fell from {first.before:,} to {after}"
     others = f", and sharply at {counted(more, 'other place')}" if more else ""
     return f"{said}{others}{'; ' + now if now else ''}."
 
@@ -111,8 +113,8 @@ def _doubtful(tally: Tally) -> str:
     if not tally.doubtful:
         return "No row is doubtful."
     return (
-        f"{counted(tally.doubtful, 'row')} ({percent(tally.doubtful, tally.rows)}) {'is' if tally.doubtful == 1 else 'are'}"
-        f" doubtful: tied, or a label with a probability under {percent(tally.review_below)}."
+        f"{counted(tally.doubtful, 'row')} ({percent(tally.doubtful, tally.rows)})"
+        f" {'is' if tally.doubtful == 1 else 'are'} doubtful: tied, or a label with a probability under {percent(tally.review_below)}."
     )
 
 

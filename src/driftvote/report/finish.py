@@ -10,6 +10,7 @@ import numpy as np
 from driftvote._version import __version__
 from driftvote.kernels import tallies
 from driftvote.kernels.layout import Floats
+from driftvote.kernels.tallies import Buckets
 from driftvote.report.band import half_width
 from driftvote.report.context import FORMAT, Report
 from driftvote.report.findings import findings
@@ -93,7 +94,8 @@ def tally_of(seen: Gathered, counts: Any) -> Tally:
 def timeline_of(thinned: Thinned, n_classes: int, filled: bool) -> Timeline:
     """The buckets as lists, with the band of noise."""
     n = thinned.n_buckets
-    b = type(thinned.buckets)(*(array[:n] for array in thinned.buckets))
+    parts: Any = (array[:n] for array in thinned.buckets)
+    b = Buckets(*parts)
     rows = np.maximum(b.counts[:, tallies.ROWS], 1)
     known = b.known > 0
     mean = np.where(known, b.total / np.maximum(b.known, 1), np.nan)
@@ -105,7 +107,7 @@ def timeline_of(thinned: Thinned, n_classes: int, filled: bool) -> Timeline:
     return Timeline(
         step=thinned.step,
         first_row=first.tolist(),
-        last_row=np.minimum(first + thinned.step, thinned.n_rows).__sub__(1).tolist(),
+        last_row=(np.minimum(first + thinned.step, thinned.n_rows) - 1).tolist(),
         first_time=[begin for begin, _ in times],
         last_time=[end for _, end in times],
         by_time=grows(times),

@@ -30,7 +30,9 @@ def summaries(thinned: Thinned, seen: Gathered, line: Timeline) -> list[LabelerS
     weights = seen.weights
     # The chart begins with who decides most: votes times weight.
     lead = set(np.argsort(-cast * np.maximum(weights, 1e-9), kind="stable")[:SHOWN].tolist())
-    return [_summary(h, thinned, seen, line, int(cast[h]), h in lead or len(cast) <= SHOWN + 2) for h in range(len(cast))]
+    return [
+        _summary(h, thinned, seen, line, int(cast[h]), h in lead or len(cast) <= SHOWN + 2) for h in range(len(cast))
+    ]
 
 
 def _summary(h: int, thinned: Thinned, seen: Gathered, line: Timeline, votes: int, lead: bool) -> LabelerSummary:
@@ -39,9 +41,8 @@ def _summary(h: int, thinned: Thinned, seen: Gathered, line: Timeline, votes: in
     last = next((t for t in reversed(range(len(line.accuracy[h]))) if line.accuracy[h][t] is not None), None)
     solid = np.array(line.window_low) >= SHORT
     low, high = (_numbers(table[h]) for table in (line.accuracy_low, line.accuracy_high))
-    before, after = largest_change(
-        *(_numbers(table[h]) for table in (line.accuracy, line.band_low, line.band_high)), np.array(line.window_low, np.float64)
-    )
+    mean, band_low, band_high = (_numbers(table[h]) for table in (line.accuracy, line.band_low, line.band_high))
+    before, after = largest_change(mean, band_low, band_high, np.array(line.window_low, np.float64))
     usual = int(by_class.argmax())
     return LabelerSummary(
         name=seen.labelers[h],
@@ -74,9 +75,7 @@ def _extreme(which: Any, values: Floats, solid: Any) -> float | None:
     return round(float(which(chosen)), DIGITS) if len(chosen) else None
 
 
-def largest_change(
-    mean: Floats, low: Floats, high: Floats, windows: Floats
-) -> tuple[float | None, float | None]:
+def largest_change(mean: Floats, low: Floats, high: Floats, windows: Floats) -> tuple[float | None, float | None]:
     """The estimate at the end and an earlier one that noise cannot turn into it; None when there is none.
 
     Many stretches of many labelers are compared, so bands twice as wide as drawn must not touch. Of the earlier

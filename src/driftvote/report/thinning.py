@@ -43,9 +43,9 @@ class Thinned:
         lines, table = (self.most,), (self.most, n_labelers)
         shapes = {
             "counts": ((self.most, 8), np.int64),
-            **{name: (lines, np.int64) for name in ("window_low", "window_high", "window_sum")},
-            **{name: (table, np.float64) for name in ("low", "high", "total", "covered")},
-            **{name: (table, np.int64) for name in ("known", "cast")},
+            **dict.fromkeys(("window_low", "window_high", "window_sum"), (lines, np.int64)),
+            **dict.fromkeys(("low", "high", "total", "covered"), (table, np.float64)),
+            **dict.fromkeys(("known", "cast"), (table, np.int64)),
         }
         self.buckets = Buckets(
             **{name: np.full(shape, _EMPTY.get(name, 0), dtype) for name, (shape, dtype) in shapes.items()}

@@ -34,7 +34,9 @@ def report_from_json(text: str | Path) -> Report:
     try:
         plain = json.loads(said)
     except ValueError as problem:
-        raise DriftvoteError(f"this is not the JSON of a report ({problem}); pass a file that write_report made") from None
+        raise DriftvoteError(
+            f"this is not the JSON of a report ({problem}); pass a file that write_report made"
+        ) from None
     found = plain.get("format") if isinstance(plain, dict) else None
     if found != FORMAT:
         raise DriftvoteError(f"this is not a report of format {FORMAT} but of {found!r}; make the report again")
@@ -49,7 +51,9 @@ def _from_plain(kind: Any, plain: Any) -> Any:
     if dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
         assert isinstance(kind, type)
-        return kind(**{field.name: _from_plain(hints[field.name], plain[field.name]) for field in dataclasses.fields(kind)})
+        return kind(
+            **{field.name: _from_plain(hints[field.name], plain[field.name]) for field in dataclasses.fields(kind)}
+        )
     arguments = typing.get_args(kind)
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         if plain is None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from driftvote.report.context import Report
 from driftvote.report.findings import counted, percent, show_time
-from driftvote.report.parts import Example, LabelerSummary
+from driftvote.report.parts import Example, LabelerSummary, Vote
 
 MOST_CLASSES = 20
+COMMON_ROWS = 30
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,9 @@ class View:
 
 def view(report: Report) -> View:
     """The view of a report."""
-    classes = sorted(report.classes, key=lambda one: -one.votes) if len(report.classes) > MOST_CLASSES else report.classes
+    classes = (
+        sorted(report.classes, key=lambda one: -one.votes) if len(report.classes) > MOST_CLASSES else report.classes
+    )
     return View(
         titles=titles(report) if report.tally.rows else {},
         tiles=tiles(report) if report.tally.rows else [],
@@ -87,7 +90,8 @@ def _window_title(report: Report) -> str:
     if not drops:
         return "The past stayed a guide: the window never fell sharply"
     places = "near row" if len(drops) == 1 else f"{len(drops)} times, most near row"
-    return f"The window fell sharply {places} {drops[0].row:,}: from {drops[0].before:,} to {counted(drops[0].after, 'row')}"
+    after = counted(drops[0].after, "row")
+    return f"The window fell sharply {places} {drops[0].row:,}: from {drops[0].before:,} to {after}"
 
 
 def _coverage_title(report: Report) -> str:
@@ -96,8 +100,9 @@ def _coverage_title(report: Report) -> str:
         return "Every labeler voted on every row"
     least = min(report.labelers, key=lambda who: who.coverage)
     most = max(report.labelers, key=lambda who: who.coverage)
-    cells = tally.votes + tally.abstentions
-    return f"{percent(tally.votes, cells)} of all possible votes were cast: {least.name} {percent(least.coverage)}, {most.name} {percent(most.coverage)}"
+    cast = percent(tally.votes, tally.votes + tally.abstentions)
+    ends = f"from {percent(least.coverage)} ({least.name}) to {percent(most.coverage)} ({most.name})"
+    return f"{cast} of all possible votes were cast, {ends}"
 
 
 def _agreement_title(report: Report) -> str:
@@ -107,6 +112,8 @@ def _agreement_title(report: Report) -> str:
         for j, value in enumerate(row)
         if j > i and value is not None
     ]
+    # A handful of common rows says little; such pairs speak only where there are no others.
+    pairs = [pair for pair in pairs if report.agreement.rows[pair[1]][pair[2]] >= COMMON_ROWS] or pairs
     if not pairs:
         return "No two labelers voted on the same row"
     most, least = max(pairs, key=lambda pair: (pair[0], -pair[1])), min(pairs)
@@ -147,20 +154,25 @@ def span(report: Report) -> str:
     return f"{show_time(line.first_time[0])} to {show_time(line.last_time[-1])}"
 
 
-def sides(example: Example) -> list[dict[str, Any]]:
-    """The classes of a row with their log-odds and who brought them, strongest first; widths are shares of the strongest."""
+@dataclass(frozen=True)
+class Side:
+    """A class of a row: its log-odds, and who brought them; widths are percent of the heaviest class."""
+
+    name: str
+    total: float
+    parts: list[tuple[Vote, float]]
+
+
+def sides(example: Example) -> list[Side]:
+    """The classes that a row's voters named, strongest first."""
     names = list(dict.fromkeys(vote.vote for vote in example.votes))
-    groups = [
-        {"name": name, "votes": [vote for vote in example.votes if vote.vote == name]} for name in names
+    votes = {name: [vote for vote in example.votes if vote.vote == name] for name in names}
+    most = max((sum(abs(vote.weight) for vote in group) for group in votes.values()), default=0.0) or 1.0
+    found = [
+        Side(name, sum(vote.weight for vote in group), [(vote, 100.0 * abs(vote.weight) / most) for vote in group])
+        for name, group in votes.items()
     ]
-    for group in groups:
-        group["total"] = sum(vote.weight for vote in group["votes"])
-        group["size"] = sum(abs(vote.weight) for vote in group["votes"])
-    groups.sort(key=lambda group: -group["total"])
-    most = max([group["size"] for group in groups], default=0.0) or 1.0
-    for group in groups:
-        group["parts"] = [(vote, 100.0 * abs(vote.weight) / most) for vote in group["votes"]]
-    return groups
+    return sorted(found, key=lambda side: -side.total)
 
 
 def sparkline(values: list[Any], n_classes: int, width: int = 120, height: int = 26) -> str:

@@ -24,7 +24,7 @@
       return { ...trace, colorscale: scale, colorbar: bar };
     }
     const hue = colour(`--c${place}`);
-    if (kind === "fill") return { ...trace, fillcolor: faint(hue, 0.16), line: { ...trace.line, color: hue } };
+    if (kind === "fill") return { ...trace, fillcolor: faint(hue, 0.11), line: { ...trace.line, color: hue } };
     return { ...trace, line: { ...trace.line, color: hue }, marker: { color: hue } };
   }
 
