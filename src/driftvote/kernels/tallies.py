@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from driftvote.kernels._jit import jit
 from driftvote.kernels.layout import Codes, Floats, Ints
 
@@ -16,7 +18,7 @@ class Rows(NamedTuple):
 
     votes: Codes  # (rows, labelers)
     labels: Ints
-    majority: Ints
+    majority: Ints  # filled in while counting
     proba: Floats  # (rows, classes)
     windows: Ints
     accuracies: Floats  # (rows, labelers)
@@ -60,82 +62,141 @@ class GoldTotals(NamedTuple):
 
 
 @jit
-def tally_row(rows: Rows, t: int, line: int, buckets: Buckets) -> int:
-    """Window, accuracies, coverage and votes of one row; returns how many labelers voted."""
-    window = rows.windows[t]
-    buckets.window_low[line] = min(buckets.window_low[line], window)
-    buckets.window_high[line] = max(buckets.window_high[line], window)
-    buckets.window_sum[line] += window
-    voters = 0
-    for h in range(rows.votes.shape[1]):
-        if rows.votes[t, h] >= 0:
-            buckets.cast[line, h] += 1
-            voters += 1
-        if rows.coverage[t, h] > 0.0:
-            p = rows.accuracies[t, h]
-            buckets.low[line, h] = min(buckets.low[line, h], p)
-            buckets.high[line, h] = max(buckets.high[line, h], p)
-            buckets.total[line, h] += p
-            buckets.known[line, h] += 1
-            buckets.covered[line, h] += rows.coverage[t, h]
-    return voters
+def tally_labelers(rows: Rows, start: int, stop: int, line: int, buckets: Buckets) -> None:
+    """Accuracies, coverage and votes of rows that fall into one bucket.
 
-
-@jit
-def count_votes(row: Codes, label: int, totals: Totals) -> None:
-    """Agreements between labelers and with the label, and votes by class."""
-    last = totals.votes_by_class.shape[1] - 1
-    for i in range(row.shape[0]):
-        if row[i] < 0:
-            continue
-        totals.votes_by_class[i, min(row[i], last)] += 1
-        if label >= 0:
-            totals.labeled[i] += 1
-            if row[i] == label:
-                totals.with_label[i] += 1
-        for j in range(i + 1, row.shape[0]):
-            if row[j] >= 0:
-                totals.both[i, j] += 1
-                if row[i] == row[j]:
-                    totals.same[i, j] += 1
-    if label >= 0:
-        totals.labels_by_class[min(label, last)] += 1
-
-
-@jit
-def surest(proba: Floats) -> float:
-    """Probability of the most likely class."""
-    best = proba[0]
-    for c in range(1, proba.shape[0]):
-        best = max(best, proba[c])
-    return float(best)
-
-
-@jit
-def tally_rows(rows: Rows, first: int, step: int, below: float, buckets: Buckets, totals: Totals, flags: Codes) -> None:
-    """Add rows, the first of which has the number `first`, to buckets of `step` rows.
-
-    `flags` says of each row whether it differs from the majority (1), is doubtful (2), or both (3).
+    Labeler by labeler, so that sums stay in registers; within a labeler in the order of the rows and on top of what
+    the bucket holds, so that the borders of batches do not show in the last bits.
     """
-    for t in range(rows.votes.shape[0]):
-        line = (first + t) // step
-        label, majority = rows.labels[t], rows.majority[t]
-        voters = tally_row(rows, t, line, buckets)
-        count_votes(rows.votes[t], label, totals)
+    for h in range(rows.votes.shape[1]):
+        low, high = buckets.low[line, h], buckets.high[line, h]
+        total, covered = buckets.total[line, h], buckets.covered[line, h]
+        known, cast = 0, 0
+        for t in range(start, stop):
+            cast += rows.votes[t, h] >= 0
+            if rows.coverage[t, h] > 0.0:
+                p = rows.accuracies[t, h]
+                if p < low:
+                    low = p
+                if p > high:
+                    high = p
+                total += p
+                covered += rows.coverage[t, h]
+                known += 1
+        buckets.low[line, h], buckets.high[line, h] = low, high
+        buckets.total[line, h], buckets.covered[line, h] = total, covered
+        buckets.known[line, h] += known
+        buckets.cast[line, h] += cast
+
+
+@jit
+def tally_windows(windows: Ints, start: int, stop: int, line: int, buckets: Buckets) -> None:
+    """Window lengths of rows that fall into one bucket."""
+    low, high, total = buckets.window_low[line], buckets.window_high[line], 0
+    for t in range(start, stop):
+        low, high = min(low, windows[t]), max(high, windows[t])
+        total += windows[t]
+    buckets.window_low[line], buckets.window_high[line] = low, high
+    buckets.window_sum[line] += total
+
+
+@jit
+def count_pairs(columns: Codes, totals: Totals) -> None:
+    """Rows on which both labelers of a pair voted, and alike; `columns` are the votes by labeler (labelers, rows)."""
+    n, n_rows = columns.shape
+    for i in range(n):
+        for j in range(i + 1, n):
+            both, same = 0, 0
+            for t in range(n_rows):
+                together = (columns[i, t] >= 0) & (columns[j, t] >= 0)
+                both += together
+                same += together & (columns[i, t] == columns[j, t])
+            totals.both[i, j] += both
+            totals.same[i, j] += same
+
+
+@jit
+def count_votes(columns: Codes, labels: Ints, totals: Totals) -> None:
+    """Votes of each labeler by class and with the label, and labels by class."""
+    last = totals.votes_by_class.shape[1] - 1
+    for h in range(columns.shape[0]):
+        labeled, alike = 0, 0
+        for t in range(columns.shape[1]):
+            vote = columns[h, t]
+            if vote >= 0:
+                totals.votes_by_class[h, min(vote, last)] += 1
+                labeled += labels[t] >= 0
+                alike += vote == labels[t]
+        totals.labeled[h] += labeled
+        totals.with_label[h] += alike
+    for t in range(columns.shape[1]):
+        if labels[t] >= 0:
+            totals.labels_by_class[min(labels[t], last)] += 1
+
+
+@jit
+def plain_majority(votes: Codes, t: int, support: Ints) -> int:
+    """The class with the most votes of row t; -1 when several have them, -2 when nobody votes.
+
+    `support` has a place for abstentions and one for each class, all zero, and is left so. Votes are as good as random
+    to a processor, so nothing here branches on one.
+    """
+    n = votes.shape[1]
+    for h in range(n):
+        support[votes[t, h] + 1] += 1
+    support[0] = -1
+    most, tops, best = 0, 0, -2
+    for h in range(n):
+        most = max(most, support[votes[t, h] + 1])
+    for h in range(n):
+        top = support[votes[t, h] + 1] == most
+        tops += top
+        best = int(votes[t, h]) if top else best
+    for h in range(n):
+        support[votes[t, h] + 1] = 0
+    support[0] = 0
+    return best if tops == most else -1
+
+
+@jit
+def tally_labels(rows: Rows, start: int, stop: int, line: int, below: float, buckets: Buckets, flags: Codes) -> None:
+    """Labels beside the plain majority, and doubtful labels, of rows that fall into one bucket."""
+    support = np.zeros(rows.proba.shape[1] + 1, np.int64)
+    counts = buckets.counts
+    counts[line, ROWS] += stop - start
+    for t in range(start, stop):
+        label, majority = rows.labels[t], plain_majority(rows.votes, t, support)
+        rows.majority[t] = max(majority, -1)
         flags[t] = 0
-        buckets.counts[line, ROWS] += 1
-        if voters == 0:
-            buckets.counts[line, SILENT] += 1
+        if majority == -2:
+            counts[line, SILENT] += 1
             continue
         if label != majority:
-            flags[t] += 1
-            kind = OPENED if label < 0 else (SETTLED if majority < 0 else OVERRULED)
-            buckets.counts[line, kind] += 1
-        if label < 0:
-            buckets.counts[line, TIED] += 1
-        if label < 0 or surest(rows.proba[t]) < below:
+            flags[t] = 1
+            counts[line, OPENED if label < 0 else (SETTLED if majority < 0 else OVERRULED)] += 1
+        best = rows.proba[t, 0]
+        for c in range(1, rows.proba.shape[1]):
+            best = max(best, rows.proba[t, c])
+        if label < 0 or best < below:
             flags[t] += 2
-            buckets.counts[line, DOUBTFUL] += 1
+            counts[line, DOUBTFUL] += 1
+            counts[line, TIED] += label < 0
+
+
+@jit
+def tally_rows(rows: Rows, first: int, step: int, below: float, buckets: Buckets, flags: Codes) -> None:
+    """Add rows, the first of which has the number `first`, to buckets of `step` rows; fills in the plain majority.
+
+    `flags` says of each row whether its label is not the majority's (1), is doubtful (2), or both (3).
+    """
+    start = 0
+    while start < rows.votes.shape[0]:
+        line = (first + start) // step
+        stop = min(rows.votes.shape[0], (line + 1) * step - first)
+        tally_windows(rows.windows, start, stop, line, buckets)
+        tally_labelers(rows, start, stop, line, buckets)
+        tally_labels(rows, start, stop, line, below, buckets, flags)
+        start = stop
 
 
 @jit

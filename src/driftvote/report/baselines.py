@@ -1,11 +1,11 @@
-"""What the labels are compared with: the plain majority and weights from all the past, by the models themselves."""
+"""What the labels are compared with, by the models themselves. (The majority is counted on the way, in the kernel.)"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from driftvote.kernels.layout import Codes, Ints
-from driftvote.models import FixedWindowLabelModel, LabelModel, MajorityLabelModel
+from driftvote.models import FixedWindowLabelModel, LabelModel
 
 
 class Baseline:
@@ -14,11 +14,6 @@ class Baseline:
     def __init__(self, model: LabelModel) -> None:
         self.model = model
         self.width = 0
-
-    @classmethod
-    def majority(cls, n_classes: int) -> Baseline:
-        """The plain majority; ties stay open."""
-        return cls(MajorityLabelModel(n_classes=n_classes, votes="snorkel"))
 
     @classmethod
     def all_past(cls, n_classes: int) -> Baseline:

@@ -83,7 +83,6 @@ class ReportBuilder:
         self.has_gold, self.review_below = has_gold, float(review_below)
         n_classes = len(self.classes)
         self._thinned = Thinned(len(self.labelers), min(n_classes, MOST_CLASSES_SHOWN))
-        self._majority = Baseline.majority(n_classes)
         self._all_past = Baseline.all_past(n_classes) if has_gold else None
         self._differing, self._doubtful = Picked(EXAMPLES), Picked(DOUBTFUL)
         self._last_weights = np.zeros(len(self.labelers))
@@ -132,8 +131,10 @@ class ReportBuilder:
                 raise VoteError(f"{name} has {len(values)} entries for {len(array)} rows; pass one a row")
         if (gold is not None) != self.has_gold and len(array):
             raise VoteError("gold comes with every batch or with none: has_gold says which")
-        if len(array) and int(array.max()) >= len(self.classes):
-            raise VoteError(f"votes hold class code {array.max()}, but there are {len(self.classes)} classes")
+        for name, values in (("votes", array), ("gold", gold)):
+            if values is not None and np.size(values) and int(np.max(values)) >= len(self.classes):
+                raise VoteError(f"{name}: class code {np.max(values)} is none of the {len(self.classes)} classes")
+        array = array if array.dtype.kind == "u" else np.maximum(array, -1)
         return np.ascontiguousarray(array, code_dtype(len(self.classes)))
 
     def _admit(self, names: Sequence[str]) -> None:
@@ -155,7 +156,7 @@ class ReportBuilder:
         rows = Rows(
             votes=votes,
             labels=np.ascontiguousarray(out.codes),
-            majority=self._majority.label(votes),
+            majority=np.empty(len(votes), np.int64),
             proba=np.ascontiguousarray(out.proba),
             windows=np.ascontiguousarray(out.windows),
             accuracies=_wide(out.accuracies, missing),

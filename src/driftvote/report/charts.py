@@ -170,7 +170,7 @@ def agreement_chart(report: Report) -> Figure:
     trace: Figure = {
         "type": "heatmap", "x": list(range(n)), "y": list(range(n)), "z": share, "customdata": rows,
         "zmin": min([0.5, *known]), "zmax": 1,
-        "hovertemplate": "%{customdata[0]}, %{customdata[1]}: %{z:.1%} alike on %{customdata[2]:,} common rows<extra></extra>",
+        "hovertemplate": "%{customdata[0]}, %{customdata[1]}: %{z:.1%} alike on %{customdata[2]:,} rows<extra></extra>",
         "hoverongaps": False, "colorbar": bar_of("alike", ".0%"), "xgap": 1, "ygap": 1,
     }  # fmt: skip
     if n <= TEXT_UP_TO:

@@ -48,11 +48,12 @@ class Picked:
         if not len(rows):
             return
         draws = uniforms(_SEED, rows + block.first, np.zeros(1, np.int64))
-        order = np.lexsort((draws, rank))[: self.most]
-        for place in order.tolist():
+        if len(self.kept) == self.most:
+            worst_rank, worst_draw = self.kept[-1][0]
+            chosen = (rank < worst_rank) | ((rank == worst_rank) & (draws < worst_draw))
+            rows, rank, draws = rows[chosen], rank[chosen], draws[chosen]
+        for place in np.lexsort((draws, rank))[: self.most].tolist():
             key = (float(rank[place]), float(draws[place]))
-            if len(self.kept) == self.most and key >= self.kept[-1][0]:
-                break
             self.kept.append((key, example(int(rows[place]), block, classes, labelers)))
             self.kept.sort(key=lambda entry: entry[0])
             del self.kept[self.most :]

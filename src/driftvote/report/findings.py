@@ -112,10 +112,9 @@ def _differing(tally: Tally, differences: Differences) -> str:
 def _doubtful(tally: Tally) -> str:
     if not tally.doubtful:
         return "No row is doubtful."
-    return (
-        f"{counted(tally.doubtful, 'row')} ({percent(tally.doubtful, tally.rows)})"
-        f" {'is' if tally.doubtful == 1 else 'are'} doubtful: tied, or a label with a probability under {percent(tally.review_below)}."
-    )
+    rows = f"{counted(tally.doubtful, 'row')} ({percent(tally.doubtful, tally.rows)})"
+    why = f"tied, or a label with a probability under {percent(tally.review_below)}"
+    return f"{rows} {'is' if tally.doubtful == 1 else 'are'} doubtful: {why}."
 
 
 def show_time(time: Time) -> str:

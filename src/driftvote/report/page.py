@@ -11,7 +11,7 @@ from driftvote.files.atomic import whole_file
 from driftvote.report.context import Report
 from driftvote.report.twin import report_to_json
 
-FORMATS = (".html", ".json")
+FORMATS = (".html", ".htm", ".json")
 
 
 def write_report(report: Report, path: str | Path) -> None:
@@ -21,7 +21,7 @@ def write_report(report: Report, path: str | Path) -> None:
     """
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
-        raise DriftvoteError(f"{path}: cannot tell the format from {path.suffix!r}; name it {' or '.join(FORMATS)}")
+        raise DriftvoteError(f"{path}: cannot tell the format from {path.suffix!r}; name it .html or .json")
     text = report_to_json(report) if path.suffix.lower() == ".json" else render(report)
     with whole_file(path) as file:
         file.write(text.encode("utf-8"))

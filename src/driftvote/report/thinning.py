@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driftvote.kernels.tallies import Buckets, GoldTotals, Rows, Totals, tally_gold, tally_rows
+from driftvote.kernels.tallies import Buckets, GoldTotals, Rows, Totals, count_pairs, count_votes, tally_gold, tally_rows
 
 MOST_BUCKETS = 1024
 LEAST_BUCKETS = 64
@@ -88,7 +88,10 @@ class Thinned:
     def add(self, rows: Rows, below: float) -> npt.NDArray[np.int8]:
         """Count rows for which there is room; returns each row's flags (see `tally_rows`)."""
         flags = np.zeros(len(rows.votes), np.int8)
-        tally_rows(rows, self.n_rows, self.step, below, self.buckets, self.totals, flags)
+        tally_rows(rows, self.n_rows, self.step, below, self.buckets, flags)
+        columns = np.ascontiguousarray(rows.votes.T)
+        count_pairs(columns, self.totals)
+        count_votes(columns, rows.labels, self.totals)
         return flags
 
     def add_gold(self, votes: Any, gold: Any, said: Any) -> None:

@@ -66,8 +66,10 @@ def show(value: object) -> str:
         return f"{value:,}" if abs(value) >= 10_000 else str(value)
     if isinstance(value, float):
         return f"{value:g}"
-    if isinstance(value, (str, Mapping)) or not hasattr(value, "__iter__"):
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
         return str(value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} = {show(entry)}" for name, entry in value.items()) or "none"
     entries = [show(entry) for entry in value]
     if len(entries) > 12:
         entries = [*entries[:4], "…", *entries[-2:]]
