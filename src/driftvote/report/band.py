@@ -33,6 +33,8 @@ def half_width(accuracies: Floats, coverage: Floats, windows: Floats, n_classes:
     >>> half_width(p, np.ones((1, 3)), np.array([400.0]), 2).round(3)
     array([[0.062, 0.06 , 0.054]])
     """
+    if accuracies.shape[1] < 3:
+        return np.ones(accuracies.shape)  # nobody can be judged by fewer than two others
     scale = (n_classes - 1.0) / n_classes
     # An estimate of exactly 1 is not certain: two more votes on either side, as Agresti and Coull do for shares.
     votes = coverage * np.maximum(windows, 1.0)[:, None]

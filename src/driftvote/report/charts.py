@@ -12,6 +12,7 @@ from typing import Any
 
 from driftvote.report.axis import TimeAxis
 from driftvote.report.context import Report
+from driftvote.report.findings import brief
 
 Figure = dict[str, Any]
 
@@ -30,8 +31,7 @@ def short(name: str, most: int = 22) -> str:
     >>> short("<b>judge</b>"), short("a very long name of a labeler")
     ('&lt;b&gt;judge&lt;/b&gt;', 'a very long name of a…')
     """
-    cut = name if len(name) <= most else name[: most - 1].rstrip() + "…"
-    return escape(cut, quote=False)
+    return escape(brief(name, most), quote=False)
 
 
 def charts(report: Report) -> dict[str, Figure]:
@@ -122,9 +122,14 @@ def window_chart(report: Report, axis: TimeAxis) -> Figure:
     )
 
 
+def columns_for(report: Report) -> int:
+    """How many stretches a share over time is taken in: in short streams few, because few rows make no share."""
+    return max(6, min(MOST_COLUMNS, report.tally.rows // 40))
+
+
 def coverage_chart(report: Report, axis: TimeAxis) -> Figure:
     """Share of the rows on which each labeler voted, as a heat map of labelers and time."""
-    columns = axis.grouped(report.timeline.coverage, MOST_COLUMNS)
+    columns = axis.grouped(report.timeline.coverage, columns_for(report))
     n = len(report.labelers)
     most = max(value for row in columns.values for value in row)
     top = next(end for end in (0.1, 0.25, 0.5, 1.0) if most <= end)
@@ -148,7 +153,7 @@ def shares_chart(report: Report, axis: TimeAxis) -> Figure:
         ("label differs from majority", line.differs, "line-1"),
         ("label is doubtful", line.doubtful, "line-0"),
     ):
-        columns = axis.grouped([values], MOST_COLUMNS)
+        columns = axis.grouped([values], columns_for(report))
         data.append({
             "type": "scatter", "mode": "lines", "x": columns.x, "y": columns.values[0], "name": name,
             "line": {"width": 2}, "hovertemplate": "%{y:.1%}",

@@ -31,6 +31,15 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
+def brief(name: str, most: int = 32) -> str:
+    """A name that fits into a sentence.
+
+    >>> brief("judge"), brief("x" * 50)
+    ('judge', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…')
+    """
+    return name if len(name) <= most else name[: most - 1].rstrip() + "…"
+
+
 def findings(
     tally: Tally,
     labelers: list[LabelerSummary],
@@ -47,7 +56,7 @@ def findings(
         *([_against_gold(gold)] if gold else []),
         _window(drops, line),
         *_changes(labelers),
-        _differing(tally, differences),
+        *([_differing(tally, differences)] if tally.labeled else []),
         _doubtful(tally),
     ]
 
@@ -92,7 +101,9 @@ def _changes(labelers: list[LabelerSummary]) -> list[str]:
     if not moved:
         return ["No labeler's accuracy moved by more than estimation noise explains."]
     moved.sort(key=lambda who: -abs((who.after or 0) - (who.before or 0)))
-    named = "; ".join(f"{who.name} from {percent(who.before or 0)} to {percent(who.after or 0)}" for who in moved[:4])
+    named = "; ".join(
+        f"{brief(who.name)} from {percent(who.before or 0)} to {percent(who.after or 0)}" for who in moved[:4]
+    )
     more = f"; and {len(moved) - 4:,} more" if len(moved) > 4 else ""
     return [f"Accuracies that moved by more than noise: {named}{more}."]
 
@@ -101,7 +112,9 @@ def _differing(tally: Tally, differences: Differences) -> str:
     overruled, settled = differences.overruled, differences.settled
     if not overruled + settled + differences.opened:
         return "The labels are the plain majority's on every row."
-    said = f"The majority was overruled on {counted(overruled, 'row')} ({percent(overruled, tally.rows)})"
+    said = "The majority was never overruled"
+    if overruled:
+        said = f"The majority was overruled on {counted(overruled, 'row')} ({percent(overruled, tally.rows)})"
     parts = [
         *([f"its ties were settled on {settled:,}"] if settled else []),
         *([f"{differences.opened:,} that it decided stayed open"] if differences.opened else []),
@@ -113,7 +126,7 @@ def _doubtful(tally: Tally) -> str:
     if not tally.doubtful:
         return "No row is doubtful."
     rows = f"{counted(tally.doubtful, 'row')} ({percent(tally.doubtful, tally.rows)})"
-    why = f"tied, or a label with a probability under {percent(tally.review_below)}"
+    why = f"tied, or a label with a probability under {100 * tally.review_below:g}%"
     return f"{rows} {'is' if tally.doubtful == 1 else 'are'} doubtful: {why}."
 
 

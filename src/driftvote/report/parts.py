@@ -47,7 +47,7 @@ class LabelerSummary:
     accuracy_low, accuracy_high: the band around it.
     lowest, highest: extremes of the estimate over the stream, windows of fewer than 64 rows left out.
     changed: whether the estimate moved so far that bands twice as wide as drawn do not touch.
-    before, after: an earlier estimate and the one it moved to (None when it did not move).
+    before, after: the two estimates that noise explains least, in time order (None when it explains them).
     weight: what a vote of it counted at the last row.
     with_label: share of its votes that went to the class that became the label.
     classes_voted: classes that it voted for at least once.

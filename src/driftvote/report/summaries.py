@@ -76,11 +76,9 @@ def _extreme(which: Any, values: Floats, solid: Any) -> float | None:
 
 
 def largest_change(mean: Floats, low: Floats, high: Floats, windows: Floats) -> tuple[float | None, float | None]:
-    """The estimate at the end and an earlier one that noise cannot turn into it; None when there is none.
+    """The two estimates, in time order, that noise explains least; None when it explains them all.
 
-    Many stretches of many labelers are compared, so bands twice as wide as drawn must not touch. Of the earlier
-    estimates that qualify, the one from the longest window counts, the latest of equals. A labeler that is back where
-    it was is told by its two farthest estimates.
+    Many stretches of many labelers are compared, so bands twice as wide as drawn must not touch.
 
     >>> step, w = np.array([0.9, 0.9, 0.6, 0.6]), np.full(4, 100.0)
     >>> largest_change(step, step - 0.1, step + 0.1, w)
@@ -92,11 +90,6 @@ def largest_change(mean: Floats, low: Floats, high: Floats, windows: Floats) -> 
     if not known.any():
         return None, None
     low, high = np.where(known, 2 * low - mean, -np.inf), np.where(known, 2 * high - mean, np.inf)
-    end = int(np.flatnonzero(known)[-1])
-    apart = (low > high[end]) | (high < low[end])
-    if apart.any():
-        latest = len(windows) - 1 - int(np.where(apart, windows, 0.0)[::-1].argmax())
-        return round(float(mean[latest]), DIGITS), round(float(mean[end]), DIGITS)
     best, worst = int(low.argmax()), int(high.argmin())
     if low[best] <= high[worst]:
         return None, None

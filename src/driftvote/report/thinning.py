@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driftvote.kernels.tallies import Buckets, GoldTotals, Rows, Totals, count_pairs, count_votes, tally_gold, tally_rows
+from driftvote.kernels.tallies import (
+    Buckets,
+    GoldTotals,
+    Rows,
+    Totals,
+    count_pairs,
+    count_votes,
+    tally_gold,
+    tally_rows,
+)
 
 MOST_BUCKETS = 1024
 LEAST_BUCKETS = 64

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from driftvote.report.context import Report
-from driftvote.report.findings import counted, percent, show_time
+from driftvote.report.findings import brief, counted, percent, show_time
 from driftvote.report.parts import Example, LabelerSummary, Vote
 
 MOST_CLASSES = 20
@@ -26,6 +26,7 @@ class View:
     percent: Any
     show_time: Any
     sides: Any
+    brief: Any
 
 
 def view(report: Report) -> View:
@@ -43,6 +44,7 @@ def view(report: Report) -> View:
         percent=percent,
         show_time=show_time,
         sides=sides,
+        brief=brief,
     )
 
 
@@ -82,7 +84,7 @@ def _accuracy_title(labelers: list[LabelerSummary]) -> str:
         return "No labeler's accuracy moved beyond noise"
     most = max(moved, key=lambda pair: pair[0])[1]
     others = f", and {counted(len(moved) - 1, 'other labeler')} moved" if len(moved) > 1 else ""
-    return f"{most.name} moved most, from {percent(most.before or 0)} to {percent(most.after or 0)}{others}"
+    return f"{brief(most.name)} moved most, from {percent(most.before or 0)} to {percent(most.after or 0)}{others}"
 
 
 def _window_title(report: Report) -> str:
@@ -101,7 +103,7 @@ def _coverage_title(report: Report) -> str:
     least = min(report.labelers, key=lambda who: who.coverage)
     most = max(report.labelers, key=lambda who: who.coverage)
     cast = percent(tally.votes, tally.votes + tally.abstentions)
-    ends = f"from {percent(least.coverage)} ({least.name}) to {percent(most.coverage)} ({most.name})"
+    ends = f"from {percent(least.coverage)} ({brief(least.name)}) to {percent(most.coverage)} ({brief(most.name)})"
     return f"{cast} of all possible votes were cast, {ends}"
 
 
@@ -119,7 +121,7 @@ def _agreement_title(report: Report) -> str:
     most, least = max(pairs, key=lambda pair: (pair[0], -pair[1])), min(pairs)
 
     def said(pair: tuple[float, int, int]) -> str:
-        names = report.labelers[pair[1]].name, report.labelers[pair[2]].name
+        names = [brief(report.labelers[place].name) for place in pair[1:]]
         return f"{names[0]} and {names[1]} ({percent(pair[0])})"
 
     return f"Most alike: {said(most)}; least: {said(least)}"
