@@ -17,7 +17,7 @@ STRETCHES = 50
 LEAST_ROWS = 100
 """A share of fewer rows says little: stretches are at most 50 and hold at least 100 rows."""
 
-CONFUSED = 15
+CONFUSED = 12
 """Classes of the confusion matrix; the rarest are put together."""
 
 

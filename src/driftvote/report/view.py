@@ -144,7 +144,10 @@ def _gold_title(report: Report) -> str:
         return ""
     ours, *others = report.gold.scores
     apart = [(100 * (ours.accuracy - other.accuracy), other.name) for other in others]
-    said = [f"{abs(gap):.1f} points {'above' if gap >= 0 else 'below'} {name}" for gap, name in apart]
+    said = [
+        f"{abs(gap):.1f} points {'above' if gap > 0 else 'below'} {name}" if abs(gap) >= 0.05 else f"level with {name}"
+        for gap, name in apart
+    ]
     return f"{percent(ours.accuracy)} labeled right: {' and '.join(said)}"
 
 
