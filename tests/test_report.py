@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import typing
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +24,7 @@ from driftvote.report.band import half_width
 from driftvote.report.thinning import MOST_CELLS, buckets_for
 from driftvote.streams.synthetic import simulate, swap
 
+from reports_for_tests import dataclasses_of, full
 from streams_for_tests import COMPILED, random_chunks, random_stream, rows_for
 
 N_CLASSES = 3
@@ -257,18 +257,6 @@ def test_changes_are_told_where_there_are_some_and_only_there():
         assert swapped.labelers[4].before < 0.7 < 0.8 < swapped.labelers[4].after
 
 
-def dataclasses_of(kind, found=None):
-    """A dataclass and all dataclasses in its fields."""
-    found = [] if found is None else found
-    if dataclasses.is_dataclass(kind) and kind not in found:
-        found.append(kind)
-        for hint in typing.get_type_hints(kind).values():
-            dataclasses_of(hint, found)
-    for inner in typing.get_args(kind):
-        dataclasses_of(inner, found)
-    return found
-
-
 def test_every_field_is_documented():
     kinds = dataclasses_of(Report)
     assert {parts.Timeline, context.DriftEvent, context.NearCopy} <= set(kinds)
@@ -276,19 +264,6 @@ def test_every_field_is_documented():
         told = kind.__doc__.split("Attributes\n", 1)[1]
         names = {name for line in re.findall(r"^ *([\w, ]+): ", told, re.MULTILINE) for name in line.split(", ")}
         assert names == {field.name for field in dataclasses.fields(kind)}, kind
-
-
-def full(report: Report) -> Report:
-    """With the parts that are found by other means."""
-    name = report.labelers[0].name
-    return dataclasses.replace(
-        report,
-        events=[context.DriftEvent(17, None, name, 0.91, 0.62, 512, 64, "it fell")],
-        committee=context.Committee([name], 0.123, "if they err alone"),
-        dependence=context.Dependence(
-            1.9, [context.NearCopy(name, report.labelers[1].name, 0.97, 0.81)], "by agreement"
-        ),
-    )
 
 
 def test_the_json_twin_comes_back_whole_and_never_holds_nan(report):

@@ -37,8 +37,8 @@ def demo(
     )
     console.print(_table(stream, adaptive))
     console.print(_windows(adaptive, rows // 2))
-    console.print(f"labels: {out / 'labels.csv'}", soft_wrap=True)
-    console.print(_report(stream, adaptive, out / "report.html"), soft_wrap=True)
+    console.print(f"labels: {out / 'labels.csv'}", soft_wrap=True, markup=False, highlight=False)
+    console.print(_report(stream, adaptive, out / "report.html"), soft_wrap=True, markup=False, highlight=False)
 
 
 def _report(stream: SimulatedStream, adaptive: LabeledStream, path: Path) -> str:

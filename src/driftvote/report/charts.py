@@ -86,9 +86,12 @@ def accuracy_chart(report: Report, axis: TimeAxis) -> Figure:
         bands.append(
             {**shared, "x": x, "y": y, "fill": "toself", "line": {"width": 0}, "showlegend": False, "hoverinfo": "skip"}
         )
+        ends = zip(line.accuracy_low[place], line.accuracy_high[place], strict=True)
+        span = {"customdata": [list(pair) for pair in ends]} if line.step > 1 else {}
         lines.append({
-            **shared, "name": short(who.name), "x": axis.x, "y": line.accuracy[place], "connectgaps": False,
-            "line": {"width": 2, "dash": DASHES[slot[place] // COLOURS % len(DASHES)]}, "hovertemplate": "%{y:.1%}",
+            **shared, "name": short(who.name), "x": axis.x, "y": line.accuracy[place], "connectgaps": False, **span,
+            "line": {"width": 2, "dash": DASHES[slot[place] // COLOURS % len(DASHES)]},
+            "hovertemplate": "%{y:.1%}" + (", %{customdata[0]:.0%} to %{customdata[1]:.0%}" if span else ""),
         })  # fmt: skip
     hues = [slot[place] % COLOURS for place in range(len(report.labelers))]
     slots = [f"fill-{hue}" for hue in hues] + [f"line-{hue}" for hue in hues]

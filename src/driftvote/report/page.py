@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from driftvote.files.atomic import whole_file
 from driftvote.report.context import Report
 from driftvote.report.twin import report_to_json
 
+TEMPLATES = Path(__file__).parent / "templates"
 FORMATS = (".html", ".htm", ".json")
 
 
@@ -57,23 +59,32 @@ def embedded(value: Any) -> str:
     return text
 
 
+@lru_cache(maxsize=1)
+def _template() -> Any:
+    """The compiled template; text is escaped, and a name that it does not know is an error."""
+    jinja2, _ = _libraries()
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return environment.get_template("report.html")
+
+
 def render(report: Report) -> str:
     """The page as text; the same report gives the same text."""
     from driftvote.report.charts import charts
     from driftvote.report.view import view
 
-    jinja2, get_plotlyjs = _libraries()
-    home = Path(__file__).parent / "templates"
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(home), autoescape=True, trim_blocks=True, lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )  # fmt: skip
-    page: str = environment.get_template("report.html").render(
+    _, get_plotlyjs = _libraries()
+    page: str = _template().render(
         report=report,
         view=view(report),
         charts=embedded(charts(report)),
-        style=(home / "report.css").read_text(encoding="utf-8"),
-        script=(home / "report.js").read_text(encoding="utf-8"),
+        style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        script=(TEMPLATES / "report.js").read_text(encoding="utf-8"),
         plotly=get_plotlyjs(),
     )
     return page

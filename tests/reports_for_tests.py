@@ -1,0 +1,60 @@
+"""Reports for tests: with every part filled, and with names that try to be code."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+import numpy as np
+import pyarrow as pa
+
+from driftvote import AdaptiveLabelModel
+from driftvote.report import Report, context, from_arrays
+from driftvote.streams.synthetic import simulate
+
+NASTY = [
+    "<script>alert('name')</script>",
+    '"quoted" & <b>bold</b>',
+    "a " + "very " * 30 + "long name",
+    "%{meta} {{ 7 * 7 }}",
+]
+CLASSES = ["<img src=x onerror=alert('class')>", "</script><script>alert('end')</script>", "plain"]
+
+
+def dataclasses_of(kind, found=None):
+    """A dataclass and all dataclasses in its fields."""
+    found = [] if found is None else found
+    if dataclasses.is_dataclass(kind) and kind not in found:
+        found.append(kind)
+        for hint in typing.get_type_hints(kind).values():
+            dataclasses_of(hint, found)
+    for inner in typing.get_args(kind):
+        dataclasses_of(inner, found)
+    return found
+
+
+def full(report: Report) -> Report:
+    """With the parts that are found by other means."""
+    name = report.labelers[0].name
+    return dataclasses.replace(
+        report,
+        events=[context.DriftEvent(17, None, name, 0.91, 0.62, 512, 64, "it fell")],
+        committee=context.Committee([name, report.labelers[1].name], 0.123, "if they err alone"),
+        dependence=context.Dependence(
+            1.9, [context.NearCopy(name, report.labelers[1].name, 0.97, 0.81)], "by agreement"
+        ),
+    )
+
+
+def nasty_report(n_rows: int = 600) -> Report:
+    """Names, classes, ids and titles that try to be code."""
+    stream = simulate(np.tile([0.9, 0.8, 0.7, 0.8], (n_rows, 1)), 0, n_classes=3, coverage=0.7)
+    words = [[None if v < 0 else CLASSES[v] for v in column] for column in stream.votes.T]
+    return from_arrays(
+        pa.table(dict(zip(NASTY, words, strict=True))),
+        AdaptiveLabelModel(classes=CLASSES),
+        gold=[CLASSES[c] for c in stream.truth],
+        ids=[f"<i>{row}</i>" for row in range(n_rows)],
+        title="<script>alert('title')</script>",
+        source="a & b </style>",
+    )
