@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 # Two workers: the suite is planned for a machine of two cores.
 JOBS ?= 2
 
-.PHONY: help install demo test test-jit test-nojit test-bare check format golden clean docs reproduce \
+.PHONY: help install demo test test-jit test-nojit test-bare check format golden picture clean docs reproduce \
 	bench bench-quick bench-check bench-peers quality
 
 help:  ## what can be made
@@ -81,6 +81,9 @@ bench-peers: $(VENV)/.dev  ## the libraries that are compared with, below .bench
 
 docs: $(VENV)/.dev  ## run every example of the documentation and follow its links
 	$(BIN)/python -m pytest -q tests/test_docs.py
+
+picture: $(VENV)/.dev  ## photograph the demo's report for the documentation (needs Chromium)
+	PYTHONPATH=tests $(BIN)/python tests/make_report_picture.py
 
 golden: $(VENV)/.dev  ## write the golden files anew (only when results are meant to change)
 	$(BIN)/python tests/make_golden.py

@@ -14,7 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 SMOKE = """
 import importlib.util, sys
-for name in ("pandas", "polars", "matplotlib", "plotly", "scipy", "pytest", "pyspark", "duckdb"):
+from pathlib import Path
+for name in ("pandas", "polars", "matplotlib", "plotly", "jinja2", "scipy", "pytest", "pyspark", "duckdb"):
     assert importlib.util.find_spec(name) is None, f"{name} came with the base install"
 import numpy as np
 import driftvote
@@ -29,7 +30,17 @@ again = driftvote.AdaptiveLabelModel().label_stream(pa.table({n: votes[:, i] for
 assert (again.proba == out.proba).all()
 model.save(sys.argv[1])
 assert driftvote.load(sys.argv[1]).update(votes[0]).label == model.update(votes[0]).label
-print("bare install: labels, frames and state work")
+from driftvote.report import from_arrays, page, report_from_json
+report = from_arrays(votes)
+report.save(sys.argv[2])
+assert report_from_json(Path(sys.argv[2])) == report
+assert {"report.html", "parts.html", "report.css", "report.js"} <= {path.name for path in page.TEMPLATES.iterdir()}
+try:
+    report.save("r.html")
+    raise AssertionError("a page without plotly")
+except driftvote.MissingExtraError as problem:
+    assert "driftvote[report]" in str(problem)
+print("bare install: labels, frames, state and the JSON of a report work")
 """
 
 
@@ -40,7 +51,7 @@ def main() -> None:
         python = str(home / "env" / "bin" / "python")
         pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, str(ROOT)], check=True)
-        subprocess.run([python, "-c", SMOKE, str(home / "state.npz")], check=True, cwd=home)
+        subprocess.run([python, "-c", SMOKE, str(home / "state.npz"), str(home / "report.json")], check=True, cwd=home)
         command = str(home / "env" / "bin" / "driftvote")
         subprocess.run([command, "demo", "--out", str(home / "demo"), "--rows", "2000"], check=True, cwd=home)
         assert (home / "demo" / "labels.csv").stat().st_size > 0

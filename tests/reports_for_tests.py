@@ -1,8 +1,9 @@
-"""Reports for tests: with every part filled, and with names that try to be code."""
+"""Reports for tests: with every part filled, and with names that try to be code; and the browser, where there is one."""
 
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import typing
 
 import numpy as np
@@ -11,6 +12,8 @@ import pyarrow as pa
 from driftvote import AdaptiveLabelModel
 from driftvote.report import Report, context, from_arrays
 from driftvote.streams.synthetic import simulate
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 
 NASTY = [
     "<script>alert('name')</script>",

@@ -5,7 +5,6 @@ Runs wherever a Chromium is installed (Debian: apt-get install chromium); Playwr
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,9 +13,8 @@ from typer.testing import CliRunner
 
 from driftvote import cli
 
-from reports_for_tests import nasty_report
+from reports_for_tests import CHROMIUM, nasty_report
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 LAPTOP, PHONE = {"width": 1366, "height": 900}, {"width": 390, "height": 844}
 TIME_CHARTS = ["gold", "accuracy", "window", "coverage", "shares"]
 
