@@ -21,6 +21,7 @@ from driftvote import (
 )
 from driftvote.report import Report, ReportBuilder, context, from_arrays, parts, report_from_json, report_to_json
 from driftvote.report.band import half_width
+from driftvote.report.charts import charts
 from driftvote.report.thinning import MOST_CELLS, buckets_for
 from driftvote.streams.synthetic import simulate, swap
 
@@ -319,7 +320,7 @@ def test_from_arrays_takes_what_label_stream_takes():
     assert "<li>300 rows" in report._repr_html_()
 
 
-@pytest.mark.parametrize("kind", ["number", "date", "text", "repeated"])
+@pytest.mark.parametrize("kind", ["number", "date", "text", "repeated", "daily"])
 def test_times_are_an_axis_where_they_grow(kind):
     n = 2_500 if COMPILED else 300
     votes = random_stream(4, n, 3)
@@ -328,9 +329,15 @@ def test_times_are_an_axis_where_they_grow(kind):
         "date": np.datetime64("2026-01-01") + np.arange(n),
         "text": [f"2026-01-01T{row // 3600:02}:{row // 60 % 60:02}:{row % 60:02}" for row in range(n)],
         "repeated": ["spring"] * n,
+        "daily": np.datetime64("2026-01-01") + np.arange(n) // 50,
     }[kind]
-    line = from_arrays(votes, times=times).timeline
-    assert line.by_time == (kind != "repeated")
+    report = from_arrays(votes, times=times)
+    line = report.timeline
+    assert line.by_time == (kind not in ("repeated", "daily"))
+    axis = charts(report)["window"]["layout"]["xaxis"]
+    assert ("ticktext" in axis) == (kind == "daily")
+    if kind == "daily":
+        assert axis["ticktext"][0] == "2026-01-01<br>0"
     assert len(line.first_time) == len(line.first_row) == len(line.last_time)
     if kind == "date":
         assert line.first_time[0] == "2026-01-01"

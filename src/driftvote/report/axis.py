@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 
 from driftvote.kernels.layout import Ints
 from driftvote.report.parts import Time, Timeline
-from driftvote.report.values import rounded
+from driftvote.report.values import brief, rounded
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,9 @@ class TimeAxis:
     def layout(self) -> dict[str, Any]:
         """Plotly's settings of the axis."""
         title = "time" if self.by_time else "row"
+        ticks = self._time_ticks()
+        if ticks:
+            title = "time, and row"
         form = (
             {}
             if self.by_time
@@ -57,7 +61,16 @@ class TimeAxis:
         said = "%{x}" if self.by_time else "row %{x:,d}"
         ends = [self.x[0], self.x[-1]] if self.by_time else [self.line.first_row[0], self.line.last_row[-1]]
         span = {"range": ends, "autorange": False} if len(self.x) > 1 else {}
-        return {"title": {"text": title}, "unifiedhovertitle": {"text": said}, **kind, **form, **span}
+        return {"title": {"text": title}, "unifiedhovertitle": {"text": said}, **kind, **form, **span, **ticks}
+
+    def _time_ticks(self) -> dict[str, Any]:
+        """Times that stand still for a while, such as dates with many rows each, are written below the row numbers."""
+        line = self.line
+        if self.by_time or len(set(line.first_time)) < 2:
+            return {}
+        places = np.unique(np.linspace(0, len(line.first_row) - 1, min(8, len(line.first_row))).astype(int)).tolist()
+        texts = [f"{escape(brief(str(line.first_time[t]), 16), quote=False)}<br>{line.first_row[t]:,}" for t in places]
+        return {"tickvals": [line.first_row[t] for t in places], "ticktext": texts}
 
     def ribbon(self, low: list[Any], high: list[Any]) -> tuple[list[Any], list[Any]]:
         """The outline between two lines: there and back again, one outline for each stretch without a gap.

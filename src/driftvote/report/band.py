@@ -31,7 +31,7 @@ def half_width(accuracies: Floats, coverage: Floats, windows: Floats, n_classes:
 
     >>> p = np.array([[0.9, 0.8, 0.7]])
     >>> half_width(p, np.ones((1, 3)), np.array([400.0]), 2).round(3)
-    array([[0.062, 0.06 , 0.054]])
+    array([[0.079, 0.067, 0.058]])
     """
     if accuracies.shape[1] < 3:
         return np.ones(accuracies.shape)  # nobody can be judged by fewer than two others

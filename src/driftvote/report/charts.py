@@ -12,7 +12,7 @@ from typing import Any
 
 from driftvote.report.axis import TimeAxis
 from driftvote.report.context import Report
-from driftvote.report.findings import brief
+from driftvote.report.values import brief
 
 Figure = dict[str, Any]
 
@@ -20,6 +20,9 @@ DASHES = ("solid", "dash", "dot")
 COLOURS = 8
 MOST_COLUMNS = 96
 """Columns of a heat map over time, and points of a share: more than that is noise and no picture."""
+
+MOST_MARKS = 5
+"""Falls of the window that are marked: the largest ones."""
 
 TEXT_UP_TO = 10
 """Labelers up to which the cells of the agreement heat map carry their number."""
@@ -62,7 +65,8 @@ def figure(data: list[Figure], slots: list[str], height: int, time: bool, **layo
 
 def marks(report: Report, axis: TimeAxis) -> list[Figure]:
     """Vertical lines where drift was detected or, where nothing looked for it, where the window fell sharply."""
-    rows = [event.row for event in report.events] if report.events else [drop.row for drop in report.window_drops]
+    drops = report.window_drops[:MOST_MARKS]
+    rows = [event.row for event in report.events] if report.events else [drop.row for drop in drops]
     return [
         {"type": "line", "xref": "x", "yref": "paper", "x0": axis.at(row), "x1": axis.at(row), "y0": 0, "y1": 1,
          "layer": "below", "line": {"width": 1.5, "dash": "dot"}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from driftvote.report.context import Gold
 from driftvote.report.parts import Differences, LabelerSummary, Tally, Time, Timeline, WindowDrop
+from driftvote.report.values import MOST_DROPS, brief
 
 
 def percent(value: float, whole: float = 1.0) -> str:
@@ -29,15 +30,6 @@ def counted(n: int, noun: str) -> str:
     ('1 row', '2,000 rows')
     """
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
-
-
-def brief(name: str, most: int = 32) -> str:
-    """A name that fits into a sentence.
-
-    >>> brief("judge"), brief("x" * 50)
-    ('judge', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…')
-    """
-    return name if len(name) <= most else name[: most - 1].rstrip() + "…"
 
 
 def findings(
@@ -92,20 +84,21 @@ def _window(drops: list[WindowDrop], line: Timeline) -> str:
     more = len(drops) - 1
     after = counted(first.after, "row")
     said = f"The labelers' agreement changed {where}: the window fell from {first.before:,} to {after}"
-    others = f", and sharply at {counted(more, 'other place')}" if more else ""
+    places = counted(more, "other place") if len(drops) < MOST_DROPS else "many other places"
+    others = f", and to a quarter or less at {places}" if more else ""
     return f"{said}{others}{'; ' + now if now else ''}."
 
 
 def _changes(labelers: list[LabelerSummary]) -> list[str]:
     moved = [who for who in labelers if who.before is not None and who.after is not None]
     if not moved:
-        return ["No labeler's accuracy moved by more than estimation noise explains."]
+        return ["No labeler's accuracy moved by more than independent errors explain."]
     moved.sort(key=lambda who: -abs((who.after or 0) - (who.before or 0)))
     named = "; ".join(
         f"{brief(who.name)} from {percent(who.before or 0)} to {percent(who.after or 0)}" for who in moved[:4]
     )
     more = f"; and {len(moved) - 4:,} more" if len(moved) > 4 else ""
-    return [f"Accuracies that moved by more than noise: {named}{more}."]
+    return [f"Accuracies that moved by more than independent errors explain: {named}{more}."]
 
 
 def _differing(tally: Tally, differences: Differences) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from driftvote.kernels.layout import Floats
 from driftvote.report.parts import LabelerSummary, Timeline, WindowDrop
 from driftvote.report.thinning import Thinned
-from driftvote.report.values import DIGITS, share
+from driftvote.report.values import DIGITS, MOST_DROPS, share
 
 if TYPE_CHECKING:
     from driftvote.report.finish import Gathered
@@ -81,9 +81,9 @@ def largest_change(mean: Floats, low: Floats, high: Floats, windows: Floats) -> 
     Many stretches of many labelers are compared, so bands twice as wide as drawn must not touch.
 
     >>> step, w = np.array([0.9, 0.9, 0.6, 0.6]), np.full(4, 100.0)
-    >>> largest_change(step, step - 0.1, step + 0.1, w)
+    >>> largest_change(step, step - 0.05, step + 0.05, w)
     (0.9, 0.6)
-    >>> largest_change(step, step - 0.2, step + 0.2, w)
+    >>> largest_change(step, step - 0.1, step + 0.1, w)
     (None, None)
     """
     known = (windows >= SHORT) & np.isfinite(mean)
@@ -97,7 +97,7 @@ def largest_change(mean: Floats, low: Floats, high: Floats, windows: Floats) -> 
     return round(float(mean[early]), DIGITS), round(float(mean[late]), DIGITS)
 
 
-def window_drops(line: Timeline, most: int = 5) -> list[WindowDrop]:
+def window_drops(line: Timeline, most: int = MOST_DROPS) -> list[WindowDrop]:
     """Where the window shrank to a quarter or less, largest fall first.
 
     Around a change the window jumps to and fro; a fall is over once it stays below half of what it was and grows

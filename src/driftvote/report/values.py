@@ -10,6 +10,9 @@ import numpy as np
 
 from driftvote.report.parts import Time
 
+MOST_DROPS = 50
+"""Sharp falls of the window that are kept, the largest ones."""
+
 DIGITS = 4
 """Decimals of shares and accuracies: a hundredth of a percent."""
 
@@ -74,3 +77,12 @@ def show(value: object) -> str:
     if len(entries) > 12:
         entries = [*entries[:4], "…", *entries[-2:]]
     return ", ".join(entries)
+
+
+def brief(name: str, most: int = 32) -> str:
+    """A name that fits into a sentence.
+
+    >>> brief("judge"), brief("x" * 50)
+    ('judge', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…')
+    """
+    return name if len(name) <= most else name[: most - 1].rstrip() + "…"

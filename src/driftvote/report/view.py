@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from driftvote.report.context import Report
-from driftvote.report.findings import brief, counted, percent, show_time
+from driftvote.report.findings import counted, percent, show_time
 from driftvote.report.parts import Example, LabelerSummary, Vote
+from driftvote.report.values import MOST_DROPS, brief
 
 MOST_CLASSES = 20
 COMMON_ROWS = 30
@@ -91,7 +92,8 @@ def _window_title(report: Report) -> str:
     drops = report.window_drops
     if not drops:
         return "The past stayed a guide: the window never fell sharply"
-    places = "near row" if len(drops) == 1 else f"{len(drops)} times, most near row"
+    times = f"{len(drops)} times" if len(drops) < MOST_DROPS else "again and again"
+    places = "near row" if len(drops) == 1 else f"{times}, most near row"
     after = counted(drops[0].after, "row")
     return f"The window fell sharply {places} {drops[0].row:,}: from {drops[0].before:,} to {after}"
 

@@ -28,13 +28,18 @@
     return { ...trace, line: { ...trace.line, color: hue }, marker: { color: hue } };
   }
 
+  const fewer = (given) => {
+    const some = (list) => list.filter((_, place) => place % 3 === 0);
+    return given.tickvals ? { tickvals: some(given.tickvals), ticktext: some(given.ticktext) } : { nticks: 5 };
+  };
+
   function laidOut(chart, element) {
     const ink = colour("--ink"), muted = colour("--muted"), grid = colour("--grid");
     const axis = (given, across) => ({
       automargin: true, gridcolor: grid, linecolor: colour("--line"), zeroline: false, tickfont: { color: muted },
       fixedrange: !across || !chart.time, ...given,
       title: { standoff: 8, font: { color: muted, size: 12 }, ...(given.title || {}) },
-      ...(narrow.matches && across ? { nticks: 5 } : {}),
+      ...(narrow.matches && across && chart.time ? fewer(given) : {}),
     });
     const before = drawn.has(element) ? element.layout.xaxis : null;
     const shapes = (chart.layout.shapes || []).map((shape) => ({ ...shape, line: { ...shape.line, color: muted } }));
