@@ -8,8 +8,13 @@ from typing import Any
 import typer
 
 from driftvote._version import __version__
+from driftvote.cli.compare import compare
+from driftvote.cli.convert import convert
 from driftvote.cli.demo import demo
+from driftvote.cli.label import label
+from driftvote.cli.report import report
 from driftvote.cli.reproduce import reproduce
+from driftvote.cli.simulate import simulate
 from driftvote.errors import DriftvoteError
 
 BAD_INPUT = 2
@@ -36,8 +41,8 @@ def _options(
     pass
 
 
-app.command()(demo)
-app.command()(reproduce)
+for command in (label, report, compare, convert, simulate, demo, reproduce):
+    app.command()(command)
 
 
 # The parent of every mistake in the arguments; typer carries it but does not export it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -11,6 +12,7 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     TaskID,
+    TaskProgressColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -51,5 +53,52 @@ def _lines(console: Console) -> Listener:
         quarters = {0, total} | {total * part // 4 for part in (1, 2, 3)}
         if done in quarters:
             console.print(f"{what}: {done} of {total} runs")
+
+    return listen
+
+
+Rows = Callable[[int, "float | None"], None]
+"""Told how many rows are done and, where it is known, which share of the file that is."""
+
+_EVERY = 5.0  # seconds between plain lines
+
+
+@contextmanager
+def rows_done(what: str, quiet: bool) -> Iterator[Rows]:
+    """A listener for rows: a bar with rate and time left on a terminal, a line now and then elsewhere."""
+    console = Console(stderr=True, quiet=quiet)
+    if quiet or not console.is_terminal:
+        yield _row_lines(what, console)
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TextColumn("{task.fields[rows]:,} rows, {task.fields[rate]:,} a second"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(what, total=None, rows=0, rate=0)
+        start = time.monotonic()
+
+        def listen(rows: int, share: float | None) -> None:
+            rate = int(rows / max(1e-9, time.monotonic() - start))
+            total, done = (None, 0.0) if share is None else (1.0, share)
+            progress.update(task, total=total, completed=done, rows=rows, rate=rate)
+
+        yield listen
+
+
+def _row_lines(what: str, console: Console) -> Rows:
+    start = last = time.monotonic()
+
+    def listen(rows: int, share: float | None) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < _EVERY:
+            return
+        last = now
+        left = "" if not share else f", {share:.0%} of the file, {(now - start) * (1 / share - 1):,.0f} s left"
+        console.print(f"{what}: {rows:,} rows, {rows / (now - start):,.0f} a second{left}", highlight=False)
 
     return listen

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 
 @contextmanager
@@ -16,22 +17,130 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
 
     It lies beside `path` until then, because only within one file system is a rename atomic.
     """
-    path = Path(path)
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    except OSError as problem:
-        # Named after the folder that is missing or closed, not after a temporary file nobody asked for.
-        raise type(problem)(problem.errno, problem.strerror, str(path.parent)) from None
-    try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, _usual_mode(path))
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with WholeFiles() as files:
+        yield files.open(path)
+
+
+class WholeFiles:
+    """Several files that take their places one after the other, once all of them are on disk.
+
+    Until then they have no name at all where the system allows that (Linux), so that not even a killed process leaves
+    anything behind; elsewhere they are hidden files named `.part` beside their places.
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[_Part] = []
+
+    def __enter__(self) -> WholeFiles:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.commit()
+        else:
+            self.discard()
+
+    def open(self, path: str | Path) -> BinaryIO:
+        """A file to write to; it is the turn of this one after those opened before."""
+        self._parts.append(_Part(Path(path)))
+        return self._parts[-1].file
+
+    def named(self, path: str | Path) -> Path:
+        """A name to write to instead of `path`, with the same ending, for writers that insist on one."""
+        part = _Part(Path(path), named=True)
+        self._parts.append(part)
+        return part.temporary
+
+    def commit(self) -> None:
+        """Everything to disk, then every file to its place, in the order in which they were opened."""
+        try:
+            for part in self._parts:
+                part.finish()
+            for part in self._parts:
+                part.publish()
+        except BaseException:
+            self.discard()
+            raise
+        self._parts = []
+
+    def discard(self) -> None:
+        """Nothing happened."""
+        for part in self._parts:
+            part.discard()
+        self._parts = []
+
+
+class _Part:
+    """One file on its way."""
+
+    def __init__(self, path: Path, named: bool = False) -> None:
+        self.path = path
+        self.temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.part{path.suffix}")
+        self.file: Any = None
+        self._unnamed = False
+        self._published = False
+        try:
+            if named:
+                self.temporary.touch()
+                return
+            handle = self._handle()
+        except OSError as problem:
+            # Named after the folder that is missing or closed, not after a temporary file nobody asked for.
+            raise type(problem)(problem.errno, problem.strerror, str(path.parent)) from None
+        self.file = os.fdopen(handle, "wb")
+
+    def _handle(self) -> int:
+        kind = getattr(os, "O_TMPFILE", None)
+        if kind is not None:
+            try:
+                handle = os.open(self.path.parent, kind | os.O_RDWR, 0o666)
+                self._unnamed = True
+                return handle
+            except OSError:  # not on this file system; if the folder is at fault, the next line says so
+                pass
+        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.stem}.", suffix=".part")
+        self.temporary = Path(name)
+        return handle
+
+    def finish(self) -> None:
+        """Everything that was written is on disk."""
+        try:
+            if self.file is None:
+                with open(self.temporary, "rb") as file:
+                    os.fsync(file.fileno())
+            else:
+                self.file.flush()
+                os.fsync(self.file.fileno())
+            if self._unnamed:
+                self._name()
+            os.chmod(self.temporary, _usual_mode(self.path))
+        except OSError as problem:
+            raise type(problem)(problem.errno, problem.strerror, str(self.path)) from None
+
+    def _name(self) -> None:
+        """Give the unnamed file its temporary name; linkat follows the link in /proc only when a folder is named too."""
+        folder = os.open(self.path.parent, os.O_RDONLY)
+        try:
+            source = f"/proc/self/fd/{self.file.fileno()}"
+            os.link(source, self.temporary.name, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=True)
+        finally:
+            os.close(folder)
+        self._unnamed = False
+
+    def publish(self) -> None:
+        os.replace(self.temporary, self.path)
+        self._published = True
+        if self.file is not None:
+            self.file.close()
+
+    def discard(self) -> None:
+        if self.file is not None:
+            try:
+                self.file.close()
+            except OSError:  # a full disk once more: what was to be written is thrown away anyway
+                pass
+        if not self._unnamed and not self._published:
+            self.temporary.unlink(missing_ok=True)
 
 
 def _usual_mode(path: Path) -> int:

@@ -28,13 +28,18 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 def write_state(path: str | Path, header: dict[str, Any], arrays: Arrays) -> None:
     """Write header and arrays; a reader sees the old file or the new one."""
+    with whole_file(path) as file:
+        write_state_to(file, header, arrays)
+
+
+def write_state_to(file: BinaryIO, header: dict[str, Any], arrays: Arrays) -> None:
+    """The same into an open file."""
     arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     full = {"format": FORMAT, "version": VERSION, "driftvote": __version__, **header}
     full["checksums"] = {name: _checksum(array) for name, array in arrays.items()}
     text = json.dumps(full, sort_keys=True, default=list)  # a window grid is a list of sizes
     full_bytes = np.frombuffer(_sealed(text).encode(), np.uint8)
-    with whole_file(path) as file:
-        np.savez(file, header=full_bytes, **arrays)  # type: ignore[arg-type]
+    np.savez(file, header=full_bytes, **arrays)  # type: ignore[arg-type]
 
 
 def read_state(path: str | Path) -> tuple[dict[str, Any], Arrays]:

@@ -1,0 +1,7 @@
+"""Later."""
+
+from __future__ import annotations
+
+
+def convert() -> None:
+    """Later."""

@@ -1,0 +1,181 @@
+"""JSON lines: an object a line. Read in blocks of whole lines, so that an error can name the line."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from driftvote.files.table import BATCH, Table
+
+BLOCK = 1 << 23
+
+
+class JsonLinesTable(Table):
+    """Objects with the same keys, more or less: a key that is missing is an empty cell.
+
+    Objects inside objects become columns of their own: {"votes": {"a": 1}} is the column "votes.a".
+    """
+
+    word = "line"
+
+    def __init__(self, path: str | Path, squeezed: str | None, shown: str | None = None) -> None:
+        super().__init__(path, shown)
+        self.squeezed = squeezed
+        self._raw: Any = None
+        self._types: dict[str, Any] = {}
+        first = next(self._tables(), None)
+        if first is None:
+            raise self.error("the file is empty; there are no votes to read")
+        self._take_names(first)
+
+    def _take_names(self, table: Any) -> None:
+        import pyarrow as pa
+
+        for field in table.schema:
+            if pa.types.is_null(self._types.get(field.name, pa.null())):
+                # Dates stay the text they are: whether Arrow takes a string for a time depends on its block.
+                self._types[field.name] = pa.string() if pa.types.is_timestamp(field.type) else field.type
+        self.names = list(self._types)
+
+    def complete(self) -> None:
+        """Find the keys that come late in the file."""
+        for table in self._tables():
+            self._take_names(table)
+
+    def type_of(self, column: str) -> Any:
+        return self._types[column]
+
+    def batches(self, columns: Sequence[str], votes: Collection[str] = ()) -> Iterator[Any]:
+        import pyarrow as pa
+
+        start = 0
+        for table in self._tables():
+            arrays = [self._column(table, name, name in votes, start) for name in columns]
+            start += table.num_rows
+            batch = pa.RecordBatch.from_arrays(arrays, names=list(columns))
+            for begin in range(0, batch.num_rows, BATCH):
+                yield batch.slice(begin, BATCH)
+
+    def done(self) -> float | None:
+        if self._raw is None or self._raw.closed:
+            return None
+        size = self._raw.size()
+        return self._raw.tell() / size if size else None
+
+    def place(self, row: int) -> str:
+        """Blank lines are no rows, so lines are counted in the file itself."""
+        count = -1
+        for number, line in enumerate(self._raw_lines(), 1):
+            count += bool(line.strip())
+            if count == row:
+                return f"line {number:,}"
+        return f"row {row + 1:,}"
+
+    def _column(self, table: Any, name: str, vote: bool, start: int) -> Any:
+        import pyarrow as pa
+
+        if name not in table.column_names:
+            return pa.nulls(table.num_rows, pa.string() if pa.types.is_null(self._types[name]) else self._types[name])
+        array = table[name].combine_chunks()
+        if isinstance(array, pa.ChunkedArray):
+            array = array.chunk(0)
+        if pa.types.is_list(array.type):
+            return pa.array([None if cell is None else json.dumps(cell) for cell in array.to_pylist()], pa.string())
+        if vote:
+            return array.dictionary_encode() if pa.types.is_string(array.type) else array
+        wanted = self._types[name]
+        wanted = pa.string() if pa.types.is_null(wanted) or pa.types.is_list(wanted) else wanted
+        try:
+            return array.cast(wanted)
+        except pa.ArrowInvalid:
+            raise self.error(
+                f"column {name!r} holds {wanted} at first and {array.type} in {self.place(start)} or after it;"
+                f" write one type, or leave the column out with --drop {name}"
+            ) from None
+
+    def _tables(self) -> Iterator[Any]:
+        """Blocks of whole lines as Arrow tables."""
+        import pyarrow as pa
+        import pyarrow.json as arrow_json
+
+        start = 0
+        text = [
+            pa.field(name, kind) for name, kind in self._types.items() if pa.types.is_string(kind) and "." not in name
+        ]
+        options = arrow_json.ParseOptions(explicit_schema=pa.schema(text), newlines_in_values=False)
+        for block in self._blocks():
+            try:
+                table = arrow_json.read_json(io.BytesIO(block), parse_options=options)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError) as problem:
+                raise self.error(self._explained(str(problem), start)) from None
+            while any(pa.types.is_struct(kind) for kind in table.schema.types):
+                table = table.flatten()
+            start += table.num_rows
+            yield table
+
+    def _blocks(self) -> Iterator[bytes]:
+        """Pieces that end where a line ends."""
+        rest = b""
+        with self._stream() as stream:
+            while True:
+                try:
+                    block = stream.read(BLOCK)
+                except OSError as problem:
+                    raise self.error(f"the file cannot be unpacked to its end ({problem}); fetch it anew") from None
+                whole, end, after = (rest + block).rpartition(b"\n")
+                if not block:
+                    break
+                rest = after
+                if (whole + end).strip():
+                    yield whole + end
+        if rest.strip():
+            yield rest
+
+    def _stream(self) -> Any:
+        import pyarrow as pa
+
+        self._raw = pa.OSFile(str(self.path))
+        return pa.CompressedInputStream(self._raw, self.squeezed) if self.squeezed else self._raw
+
+    def _raw_lines(self) -> Iterator[bytes]:
+        for block in self._blocks_with_blanks():
+            yield from block.splitlines()
+
+    def _blocks_with_blanks(self) -> Iterator[bytes]:
+        rest = b""
+        with self._stream() as stream:
+            while block := stream.read(BLOCK):
+                whole, end, rest = (rest + block).rpartition(b"\n")
+                yield whole + end
+        yield rest
+
+    def _explained(self, problem: str, start: int) -> str:
+        found = re.search(r"(.*) in row (\d+)", problem.replace("JSON parse error: ", "").replace("\n", " "))
+        for number, line in enumerate(self._raw_lines(), 1):
+            if not line.strip():
+                continue
+            try:
+                value = json.loads(line)
+            except UnicodeDecodeError:
+                return f"line {number:,} is not UTF-8; save the file as UTF-8"
+            except ValueError as trouble:
+                return f'line {number:,} is not JSON ({trouble}); each line must be one object such as {{"a": 1}}'
+            if not isinstance(value, dict):
+                return (
+                    f'line {number:,} is not an object; each line must be one object such as {{"a": 1}}'
+                    " (an array of objects in one file is not JSON lines)"
+                )
+        if found:
+            place = self.place(start + int(found[2]))
+            column = re.search(r"Column\(/(.*?)\) changed from (\w+) to (\w+)", found[1])
+            if column:
+                return (
+                    f"{place}, column {column[1]!r}: a {column[3]}, but a {column[2]} before; write all votes of a column"
+                    " in one way"
+                )
+            return f"{place}: {found[1]}"
+        return f"cannot be read ({problem[:120]})"

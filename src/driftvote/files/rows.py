@@ -1,0 +1,191 @@
+"""Votes from a file, batch by batch: codes, what passes through, times, streams and gold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from driftvote.errors import DriftvoteError
+from driftvote.files.clock import Clock, ClockReader
+from driftvote.files.decoding import Decoder, number_in
+from driftvote.files.roles import Roles
+from driftvote.files.table import Table
+from driftvote.kernels.layout import Codes
+from driftvote.votes import VoteFormat
+
+
+@dataclass(frozen=True)
+class VoteRows:
+    """A batch of rows as they are labeled."""
+
+    rows: npt.NDArray[np.int64]  # their numbers in the file, counting from 0
+    labelers: tuple[str, ...]
+    codes: Codes
+    literal: bool  # some abstention was written out
+    kept: Any  # Arrow record batch of the columns that pass through
+    clock: Clock | None = None
+    streams: Any = None  # Arrow array
+    gold: Codes | None = None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def take(self, places: npt.NDArray[np.int64]) -> VoteRows:
+        """Some of the rows, in another order."""
+        return replace(
+            self,
+            rows=self.rows[places],
+            codes=np.ascontiguousarray(self.codes[places]),
+            kept=self.kept.take(places),
+            clock=None if self.clock is None else self.clock.take(places),
+            streams=None if self.streams is None else self.streams.take(places),
+            gold=None if self.gold is None else self.gold[places],
+        )
+
+
+class KeptColumns:
+    """What passes through. Cells of CSV are text; a typed output gets numbers where the first batch holds only those."""
+
+    def __init__(self, table: Table, roles: Roles, typed: bool, as_text: Sequence[str]) -> None:
+        self.table = table
+        self.names = roles.kept
+        self.time = roles.time
+        self._infer = typed and table.textual
+        self._as_text = set(as_text)
+        self._types: dict[str, Any] = {}
+
+    def read(self, batch: Any, clock: Clock | None, first_row: int) -> Any:
+        import pyarrow as pa
+
+        arrays = []
+        for name in self.names:
+            array = batch.column(name)
+            if pa.types.is_dictionary(array.type):
+                array = array.cast(array.type.value_type)
+            if self._infer and name == self.time and clock is not None:
+                array = clock.typed
+            elif self._infer and name not in self._as_text:
+                array = self._number(name, array, first_row)
+            arrays.append(array)
+        if not self.names:
+            return pa.RecordBatch.from_pydict({"": pa.nulls(batch.num_rows)}).select([])
+        return pa.RecordBatch.from_arrays(arrays, names=list(self.names))
+
+    def _number(self, name: str, array: Any, first_row: int) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        cells = pc.if_else(pc.equal(array, ""), pa.scalar(None, pa.string()), array)
+        if name not in self._types:
+            self._types[name] = _number_type(cells)
+        kind = self._types[name]
+        if pa.types.is_string(kind):
+            return array
+        try:
+            numbers = cells.cast(kind)
+            if (
+                pa.types.is_integer(kind)
+                and not pc.all(pc.equal(numbers.cast(pa.string()), cells), min_count=0).as_py()
+            ):
+                raise pa.ArrowInvalid("not written as a number")
+        except pa.ArrowInvalid:
+            row = next(i for i, cell in enumerate(cells.to_pylist()) if cell is not None and not _is_number(cell, kind))
+            raise self.table.error(
+                f"{self.table.place(first_row + row)}, column {name!r}: {cells[row].as_py()!r} is not a number like those before;"
+                f" pass --text {name} to keep the column as text"
+            ) from None
+        return numbers
+
+
+def _number_type(cells: Any) -> Any:
+    """Whole numbers that are written as such (007 is none), other numbers, or text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if cells.null_count == len(cells):
+        return pa.string()
+    try:
+        whole = cells.cast(pa.int64())
+        if pc.all(pc.equal(whole.cast(pa.string()), cells), min_count=0).as_py():
+            return pa.int64()
+        return pa.string()
+    except pa.ArrowInvalid:
+        pass
+    try:
+        cells.cast(pa.float64())
+    except pa.ArrowInvalid:
+        return pa.string()
+    return pa.float64()
+
+
+def _is_number(cell: str, kind: Any) -> bool:
+    import pyarrow as pa
+
+    number = number_in(cell)
+    return number is not None and (pa.types.is_floating(kind) or str(number) == cell)
+
+
+class VoteReader:
+    """Reads wide files: a column for each labeler."""
+
+    def __init__(
+        self, table: Table, roles: Roles, form: VoteFormat, typed: bool = False, as_text: Sequence[str] = ()
+    ) -> None:
+        self.table = table
+        self.roles = roles
+        self.form = form
+        self.decoder = Decoder(table, form)
+        self.clocks = None if roles.time is None else ClockReader(table, roles.time)
+        self._kept = KeptColumns(table, roles, typed, as_text)
+
+    def __iter__(self) -> Iterator[VoteRows]:
+        roles = self.roles
+        others = [name for name in (*roles.kept, roles.time, roles.stream, roles.gold) if name is not None]
+        columns = list(dict.fromkeys([*roles.labelers, *others]))
+        votes = {*roles.labelers, *([roles.gold] if roles.gold else [])}
+        first = 0
+        for batch in self.table.batches(columns, votes):
+            if batch.num_rows:
+                yield self._rows(batch, first)
+            first += batch.num_rows
+        if not first:
+            raise self.table.error("there are no rows after the header; there is nothing to label")
+
+    def _rows(self, batch: Any, first: int) -> VoteRows:
+        roles = self.roles
+        rows = np.arange(first, first + batch.num_rows)
+        arrays = [batch.column(name) for name in roles.labelers]
+        codes, literal = self.decoder.codes(arrays, roles.labelers, rows)
+        clock = None if self.clocks is None else self.clocks.read(batch.column(roles.time), first)
+        gold = None
+        if roles.gold:
+            gold = self.decoder.codes([batch.column(roles.gold)], [roles.gold], rows)[0][:, 0]
+        kept = self._kept.read(batch, clock, first)
+        streams = None if roles.stream is None else plain_array(batch.column(roles.stream))
+        return VoteRows(rows, roles.labelers, codes, literal, kept, clock, streams, gold)
+
+
+def plain_array(array: Any) -> Any:
+    """A column without a dictionary."""
+    import pyarrow as pa
+
+    return array.cast(array.type.value_type) if pa.types.is_dictionary(array.type) else array
+
+
+def only_stream(batches: Iterator[VoteRows], value: str, table: Table) -> Iterator[VoteRows]:
+    """The rows of one stream."""
+    seen = False
+    for batch in batches:
+        texts = np.array([str(name) for name in batch.streams.to_pylist()], object)
+        places = np.flatnonzero(texts == value)
+        seen = seen or bool(len(places))
+        if len(places):
+            yield batch.take(places)
+    if not seen:
+        raise DriftvoteError(
+            f"{table.shown}: there is no stream {value!r}; --only names one value of the --stream column"
+        )
