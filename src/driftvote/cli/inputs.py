@@ -103,7 +103,7 @@ def _stored_format(table: Table, given: Given) -> VoteFormat | None:
         return None
     if list(classes) == list(range(len(classes))):
         return declared_format("snorkel", len(classes), None, None)
-    return None
+    return declared_format(None, None, [str(value) for value in classes], None)
 
 
 def _asked(given: Given) -> Asked:

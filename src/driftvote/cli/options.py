@@ -64,7 +64,8 @@ class Given:
         bool, _option("--in-order", help="One vote a line, without --time: lines are in time order.", panel=_COLUMNS)
     ] = False
     classes: Annotated[
-        str | None, _option("--classes", help="Class values in order: ham,spam. Default: found in the file.", panel=_VOTES)
+        str | None,
+        _option("--classes", help="Class values in order: ham,spam. Default: found in the file.", panel=_VOTES),
     ] = None
     abstain: Annotated[
         str | None, _option("--abstain", help="Value that means no vote; an empty cell always does.", panel=_VOTES)

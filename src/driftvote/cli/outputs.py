@@ -37,7 +37,7 @@ class Columns:
         """A record batch, and which of its rows need review."""
         probability = most_likely(answer.proba)
         review = (probability < self.review_below) | (answer.codes < 0)
-        ours: dict[str, Any] = {"label": self._labels(answer.codes), "probability": pa.array(probability)}
+        ours: dict[str, Any] = {"label": self.labels(answer.codes), "probability": pa.array(probability)}
         for place, name in enumerate(self._probabilities):
             ours[name] = pa.array(np.ascontiguousarray(answer.proba[:, place]))
         ours |= {
@@ -49,10 +49,23 @@ class Columns:
             if table is not None:
                 for place, name in enumerate(answer.labelers):
                     ours[f"{what}_{name}"] = pa.array(np.ascontiguousarray(table[:, place]))
-        names = [*kept.schema.names, *(f"{self.prefix}{name}" for name in ours)]
-        return pa.RecordBatch.from_arrays([*kept.columns, *ours.values()], names=names), review
+        return self.beside(kept, ours), review
 
-    def _labels(self, codes: Any) -> Any:
+    def beside(self, kept: Any, ours: dict[str, Any]) -> Any:
+        """Results to the right of what passes through."""
+        names = [*kept.schema.names, *(f"{self.prefix}{name}" for name in ours)]
+        arrays = [array if isinstance(array, pa.Array) else pa.array(array) for array in ours.values()]
+        return pa.RecordBatch.from_arrays([*kept.columns, *arrays], names=names)
+
+    def votes(self, codes: Any) -> Any:
+        """Votes in their own values; no vote is an empty cell."""
+        places = pa.array(codes.astype(np.int64), mask=codes < 0)
+        if pa.types.is_string(self._values.type):
+            return pa.DictionaryArray.from_arrays(places.cast(pa.int16()), self._values.slice(0, self.form.n_classes))
+        return self._values.take(places)
+
+    def labels(self, codes: Any) -> Any:
+        """Labels in the caller's values; a tie has the value that abstains, or is empty."""
         if self.form.name == "snorkel":
             return pa.array(codes)
         if pa.types.is_integer(self._values.type) and not self._values.null_count:

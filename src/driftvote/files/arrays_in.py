@@ -76,11 +76,25 @@ class ArraysTable(Table):
                 for name in columns:
                     member, place = self._columns[name]
                     values = pieces[member] if place is None else pieces[member][:, place]
-                    arrays.append(_arrow(values))
+                    arrays.append(_arrow(values) if place is None else self._votes(values))
                 self._read = start + len(next(iter(pieces.values())))
                 yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
         except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError) as problem:
             raise self.error(self._damaged(problem)) from None
+
+    def _votes(self, values: Any) -> Any:
+        """Votes; codes are turned into the class values that the file brings along."""
+        import pyarrow as pa
+
+        if self.classes is None or values.dtype.kind not in "iu" or self.classes == list(range(len(self.classes))):
+            return _arrow(values)
+        codes = values.astype(np.int64)
+        wrong = codes >= len(self.classes)
+        if wrong.any():
+            raise self.error(
+                f"a vote is code {int(codes[wrong][0])}, but {CLASSES!r} names {len(self.classes)} classes"
+            )
+        return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pa.array(self.classes))
 
     def done(self) -> float | None:
         return self._read / self.n_rows if self.n_rows else None

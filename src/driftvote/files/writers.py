@@ -165,7 +165,12 @@ def _as_json(array: Any) -> Any:
         text = finite.cast(pa.string())
     elif pa.types.is_null(kind):
         text = pa.nulls(len(array), pa.string())
-    elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_temporal(kind) or pa.types.is_decimal(kind):
+    elif (
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_temporal(kind)
+        or pa.types.is_decimal(kind)
+    ):
         text = _quoted(array.cast(pa.string()))
     else:
         cells = [
