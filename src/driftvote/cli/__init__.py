@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from typing import Any
 
@@ -17,8 +19,11 @@ from driftvote.cli.reproduce import reproduce
 from driftvote.cli.simulate import simulate
 from driftvote.errors import DriftvoteError
 
+BUG = 1
 BAD_INPUT = 2
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+NO_READER = 141  # 128 + SIGPIPE
+TERMINATED = 143  # 128 + SIGTERM
 
 app = typer.Typer(
     help="Labels from noisy labelers that drift, without ground truth.",
@@ -51,8 +56,10 @@ _Misuse: Any = typer.BadParameter.__mro__[1]
 
 def main() -> None:
     """Run the command line; an error is one line and exit code 2, never a traceback."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that temporary files are removed
     try:
         code = app(standalone_mode=False) or 0
+        sys.stdout.flush()
         if code == INTERRUPTED:  # typer turns Ctrl-C into this code, and says nothing
             raise KeyboardInterrupt
         sys.exit(code)
@@ -61,6 +68,9 @@ def main() -> None:
             problem.show()  # the help text
         else:
             _complain(f"{problem.format_message()} ('driftvote --help' tells the commands)")
+    except BrokenPipeError:  # whoever read our output has gone, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(NO_READER)
     except OSError as problem:
         _complain(f"{problem.filename or 'output'}: {problem.strerror or problem}; choose another place")
     except DriftvoteError as problem:
@@ -68,6 +78,17 @@ def main() -> None:
     except (typer.Abort, KeyboardInterrupt):
         _complain("interrupted; nothing half-written is left behind")
         sys.exit(INTERRUPTED)
+    except MemoryError:
+        _complain("out of memory; nothing half-written is left behind")
+    except Exception as problem:
+        if os.environ.get("DRIFTVOTE_TRACEBACK"):
+            raise
+        _complain(
+            f"this should not happen ({type(problem).__name__}: {' '.join(str(problem).split())[:200]}); please"
+            " report it"
+            " with the lines that DRIFTVOTE_TRACEBACK=1 shows"
+        )
+        sys.exit(BUG)
     sys.exit(BAD_INPUT)
 
 

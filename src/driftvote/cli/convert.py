@@ -59,7 +59,7 @@ def convert(
 
 def _sink(votes: Votes, kind: str, file: Any, long: bool) -> Any:
     if kind in ("npy", "npz"):
-        return ArrayVotes(votes.form, kind, file)
+        return ArrayVotes(votes.form, kind, file, votes.roles.gold)
     return (LongVotes if long else WideVotes)(votes, kind, file)
 
 

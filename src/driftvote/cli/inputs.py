@@ -80,7 +80,8 @@ def votes_in(given: Given, form: VoteFormat | None = None) -> Iterator[Votes]:
         and (declared.classes, declared.abstain) != (form.classes, form.abstain)
     ):
         raise DriftvoteError(
-            f"the state reads classes {shown_classes(form)}, the options declare {shown_classes(declared)}; leave them out,"
+            f"the state reads classes {shown_classes(form)}, the options declare {shown_classes(declared)}; leave"
+            " them out,"
             " or begin a new state"
         )
     labelers = listed(given.labelers)

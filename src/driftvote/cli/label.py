@@ -88,7 +88,8 @@ def label(
     """
     per_labeler = {name for name, asked in (("accuracies", accuracies), ("weights", weights)) if asked}
     wanted = Wanted(
-        out, to, report, state, again, force, model, tuple(settings or ()), review_below, frozenset(per_labeler), prefix, quiet
+        out, to, report, state, again, force, model, tuple(settings or ()), review_below, frozenset(per_labeler),
+        prefix, quiet,
     )  # fmt: skip
     summary, lines = run(given, wanted)
     if as_json:

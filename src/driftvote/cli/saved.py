@@ -95,7 +95,8 @@ def refuse_again(saved: Saved, mark: str, state: Path, shown: str) -> None:
     if last is None or last.get("mark") != mark:
         return
     raise DriftvoteError(
-        f"{shown}: {state} has learned from this file already (its labels went to {last.get('output')}); there is nothing left"
+        f"{shown}: {state} has learned from this file already (its labels went to {last.get('output')}); there is"
+        " nothing left"
         " to do, unless it should be learned once more: then pass --again"
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -18,11 +19,9 @@ def ahead(items: Iterable[Item], most: int = 1) -> Iterator[Item]:
 
     def put(thing: object) -> bool:
         while not stop.is_set():
-            try:
+            with suppress(queue.Full):
                 waiting.put(thing, timeout=0.1)
                 return True
-            except queue.Full:
-                continue
         return False
 
     def work() -> None:

@@ -61,14 +61,14 @@ class LongVotes:
         tasks = kept.column(roles.id) if roles.id in names else pa.array(rows.rows)
         times = kept.column(roles.time) if roles.time in names else pa.array(rows.rows)
         found: dict[str, Any] = {}
-        if roles.stream in names:
+        if roles.stream is not None and roles.stream in names:
             found[roles.stream] = kept.column(roles.stream).take(pa.array(row_of))
         found[roles.id or "task"] = tasks.take(pa.array(row_of))
         labelers = pa.array(list(rows.labelers), pa.string())
         found[roles.labeler or "labeler"] = pa.DictionaryArray.from_arrays(pa.array(who.astype(np.int32)), labelers)
         found[roles.label or "label"] = self._columns.votes(rows.codes[row_of, who])
         found[roles.time or "time"] = times.take(pa.array(row_of))
-        if roles.gold in names:
+        if roles.gold is not None and roles.gold in names:
             found[roles.gold] = kept.column(roles.gold).take(pa.array(row_of))
         self._writer.write(pa.RecordBatch.from_arrays(list(found.values()), names=list(found)))
 
@@ -84,7 +84,8 @@ class ArrayVotes:
 
     typed = True
 
-    def __init__(self, form: VoteFormat, kind: str, file: Any) -> None:
+    def __init__(self, form: VoteFormat, kind: str, file: Any, gold: str | None = None) -> None:
+        self._gold = gold
         self.form = form
         self.kind = kind
         self._writer: Any = NpyWriter(file) if kind == "npy" else NpzWriter(file)
@@ -96,7 +97,7 @@ class ArrayVotes:
         self._labelers = rows.labelers
         self._writer.add_rows(VOTES, rows.codes)
         if self.kind == "npz":
-            self._writer.write(rows.kept)
+            self._writer.write(_with_codes(rows, self._gold))
         else:
             self._left_out = list(rows.kept.schema.names)
 
@@ -111,3 +112,14 @@ class ArrayVotes:
         self._writer.add_whole(LABELERS, self._labelers)
         self._writer.add_whole(CLASSES, self.form.classes)
         self._writer.close()
+
+
+def _with_codes(rows: VoteRows, gold: str | None) -> Any:
+    """What passes through, with the truth in codes as the votes are."""
+    names = rows.kept.schema.names
+    if gold not in names:
+        return rows.kept
+    arrays = [
+        pa.array(rows.gold) if name == gold else array for name, array in zip(names, rows.kept.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=names)

@@ -82,6 +82,12 @@ class ArraysTable(Table):
         except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError) as problem:
             raise self.error(self._damaged(problem)) from None
 
+    def in_classes(self, array: Any) -> Any:
+        """A column of true classes, which are codes where the votes are."""
+        import pyarrow as pa
+
+        return self._votes(array.to_numpy()) if pa.types.is_integer(array.type) else array
+
     def _votes(self, values: Any) -> Any:
         """Votes; codes are turned into the class values that the file brings along."""
         import pyarrow as pa
@@ -139,7 +145,9 @@ class ArraysTable(Table):
     def _damaged(self, problem: object) -> str:
         if self.path.stat().st_size == 0:
             return "the file is empty; there are no votes to read"
-        return f"not a whole {self.kind} file; it was cut short or is of another kind ({str(problem)[:100]}); write it anew"
+        return (
+            f"not a whole {self.kind} file; it was cut short or is of another kind ({str(problem)[:80]}); make it anew"
+        )
 
 
 def _arrow(values: Any) -> Any:

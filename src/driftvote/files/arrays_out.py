@@ -23,7 +23,7 @@ class GrowingArray:
     """The rows of an array in a temporary file."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(prefix="driftvote-")
+        self._file = tempfile.TemporaryFile(prefix="driftvote-")  # noqa: SIM115 - closed by copy_to
         self._rows = 0
         self._like: Any = None
 
@@ -44,7 +44,8 @@ class GrowingArray:
 
 
 class NpzWriter(Writer):
-    """An array for each column. Text has a fixed width in NumPy, so only columns of few values (classes) can be text."""
+    """An array for each column. Text has a fixed width in NumPy, so only columns of few values (classes) can be
+    text."""
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__(file)

@@ -6,7 +6,7 @@ import os
 import secrets
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -118,7 +118,8 @@ class _Part:
             raise type(problem)(problem.errno, problem.strerror, str(self.path)) from None
 
     def _name(self) -> None:
-        """Give the unnamed file its temporary name; linkat follows the link in /proc only when a folder is named too."""
+        """Give the unnamed file its temporary name; linkat follows the link in /proc only when a folder is
+        named too."""
         folder = os.open(self.path.parent, os.O_RDONLY)
         try:
             source = f"/proc/self/fd/{self.file.fileno()}"
@@ -135,10 +136,8 @@ class _Part:
 
     def discard(self) -> None:
         if self.file is not None:
-            try:
+            with suppress(OSError):  # a full disk once more: what was to be written is thrown away anyway
                 self.file.close()
-            except OSError:  # a full disk once more: what was to be written is thrown away anyway
-                pass
         if not self._unnamed and not self._published:
             self.temporary.unlink(missing_ok=True)
 

@@ -90,7 +90,8 @@ class ClockReader:
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             return Clock("text", array.to_numpy(zero_copy_only=False), 1, array)
         raise OrderError(
-            f"{self.table.shown}: column {self.column!r} ({kind}) cannot be read as time; use numbers, dates or times, or"
+            f"{self.table.shown}: column {self.column!r} ({kind}) cannot be read as time; use numbers, dates or"
+            " times, or"
             " text that sorts"
         )
 

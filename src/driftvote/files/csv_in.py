@@ -162,11 +162,8 @@ class CsvTable(Table):
         if self.encoding.lower().replace("-", "") == "utf8":
             with pa.input_stream(str(self.path), compression=self.squeezed) as stream:
                 for number, line in enumerate(io.BufferedReader(stream), 1):
-                    try:
-                        line.decode()
-                    except UnicodeDecodeError as problem:
-                        byte = line[problem.start]
-                        return f"line {number:,} is not UTF-8 (byte 0x{byte:02x}); {way_out}"
+                    if line.decode(errors="ignore").encode() != line:
+                        return f"line {number:,} is not UTF-8; {way_out}"
         return f"the file is not {self.encoding}; {way_out}"
 
 

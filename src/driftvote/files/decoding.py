@@ -141,7 +141,8 @@ class Decoder:
         else:
             way_out = "correct it, or declare it with --classes or --abstain"
         return VoteError(
-            f"{self.table.shown}: {self.table.place(row)}, column {column!r}: {_shown(value)} is not a vote; read as {written};"
+            f"{self.table.shown}: {self.table.place(row)}, column {column!r}: {_shown(value)} is not a vote; read"
+            f" as {written};"
             f" {way_out}; if {column!r} is no labeler, pass --keep {column}"
         )
 

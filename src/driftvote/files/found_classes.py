@@ -60,7 +60,8 @@ def find_format(table: Table, columns: Sequence[str], abstain: str | None) -> tu
 
 
 def _look(table: Table, found: list[Found], rest: list[str], wide: list[str], abstain: str | None) -> None:
-    """One pass over the columns that the file tells nothing about; of the others, the first batch if they are suspicious."""
+    """One pass over the columns that the file tells nothing about; of the others, the first batch if they are
+    suspicious."""
     by_name = {entry.column: entry for entry in found}
     names = [*rest, *wide]
     if not names:
@@ -128,8 +129,10 @@ def _refuse_mixtures(table: Table, found: list[Found]) -> None:
     for entry in found:
         if entry.fraction is not None:
             raise VoteError(
-                f"{table.shown}: {_where(table, entry.column, entry.fraction)}column {entry.column!r}: {entry.fraction} is no"
-                f" class; votes are classes. Declare them with --classes, or set the column aside with --keep {entry.column}"
+                f"{table.shown}: {_where(table, entry.column, entry.fraction)}column {entry.column!r}:"
+                f" {entry.fraction} is no"
+                " class; votes are classes. Declare them with --classes, or set the column aside with --keep"
+                f" {entry.column}"
             )
     texts = [entry for entry in found if entry.texts]
     numbers = [entry for entry in found if entry.low is not None]
@@ -140,8 +143,10 @@ def _refuse_mixtures(table: Table, found: list[Found]) -> None:
     value = next(iter(odd.texts)) if odd.texts else str(odd.low)
     other = next(iter(others.texts)) if odd.low is not None and others.texts else str(others.low)
     raise VoteError(
-        f"{table.shown}: {_where(table, odd.column, value)}column {odd.column!r}: {value!r} among votes such as {other!r}"
-        f" (column {others.column!r}): numbers and text are mixed; correct it, declare all with --classes, say --abstain"
+        f"{table.shown}: {_where(table, odd.column, value)}column {odd.column!r}: {value!r} among votes such as"
+        f" {other!r}"
+        f" (column {others.column!r}): numbers and text are mixed; correct it, declare all with --classes, say"
+        " --abstain"
         f" {value}, or set a column that is no labeler aside with --keep"
     )
 
@@ -154,8 +159,10 @@ def _refuse_strangers(table: Table, texts: list[Found]) -> None:
         others = {text for other in texts if other is not entry for text in other.texts}
         if len(entry.texts) > 1 and others.isdisjoint(entry.texts):
             raise VoteError(
-                f"{table.shown}: column {entry.column!r} ({shown_names(list(entry.texts), 3)}) has no value in common with the"
-                f" other columns ({shown_names(sorted(others), 3)}); set it aside with --keep {entry.column}, or declare"
+                f"{table.shown}: column {entry.column!r} ({shown_names(list(entry.texts), 3)}) has no value in"
+                " common with the"
+                f" other columns ({shown_names(sorted(others), 3)}); set it aside with --keep {entry.column}, or"
+                " declare"
                 " --classes if it is a labeler"
             )
 
@@ -183,8 +190,10 @@ def _number_format(table: Table, found: list[Found], abstain: str | None) -> tup
     if wrong is not None:
         value = wrong.low if (wrong.low or 0) < -1 else wrong.high
         raise VoteError(
-            f"{table.shown}: {_where(table, wrong.column, str(value))}column {wrong.column!r}: {value} is not a class code from"
-            f" 0 to {MOST - 1} or -1; declare the classes with --classes, or set the column aside with --keep {wrong.column}"
+            f"{table.shown}: {_where(table, wrong.column, str(value))}column {wrong.column!r}: {value} is not a"
+            " class code from"
+            f" 0 to {MOST - 1} or -1; declare the classes with --classes, or set the column aside with --keep"
+            f" {wrong.column}"
         )
     number = None if abstain is None else number_in(abstain)
     if abstain is not None:
@@ -220,7 +229,8 @@ def _no_votes(table: Table, columns: Sequence[str]) -> DriftvoteError:
 
 def _too_many(table: Table, column: str) -> VoteError:
     return VoteError(
-        f"{table.shown}: column {column!r} holds more than {MOST:,} different values; if it is no labeler, set it aside with"
+        f"{table.shown}: column {column!r} holds more than {MOST:,} different values; if it is no labeler, set it"
+        " aside with"
         f" --keep {column}, otherwise declare the classes with --classes"
     )
 
@@ -228,7 +238,8 @@ def _too_many(table: Table, column: str) -> VoteError:
 def declared_format(
     votes: str | None, n_classes: int | None, classes: Sequence[str] | None, abstain: str | None
 ) -> VoteFormat | None:
-    """The format that options declare, or None if it is left to the file. Numbers are numbers, whatever is around them."""
+    """The format that options declare, or None if it is left to the file. Numbers are numbers, whatever is
+    around them."""
     if classes is None:
         if votes is None and n_classes is None:
             return None

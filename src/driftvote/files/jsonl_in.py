@@ -174,7 +174,8 @@ class JsonLinesTable(Table):
             column = re.search(r"Column\(/(.*?)\) changed from (\w+) to (\w+)", found[1])
             if column:
                 return (
-                    f"{place}, column {column[1]!r}: a {column[3]}, but a {column[2]} before; write all votes of a column"
+                    f"{place}, column {column[1]!r}: a {column[3]}, but a {column[2]} before; write all votes of"
+                    " a column"
                     " in one way"
                 )
             return f"{place}: {found[1]}"

@@ -37,7 +37,8 @@ class LongReader:
     ) -> None:
         if roles.time is None:
             raise OrderError(
-                f"{table.shown}: one vote a line needs --time, the column that says when each vote was cast; if the lines are"
+                f"{table.shown}: one vote a line needs --time, the column that says when each vote was cast; if"
+                " the lines are"
                 " in time order already, pass --in-order"
             )
         self.table = table
@@ -50,6 +51,7 @@ class LongReader:
         self._kept = KeptColumns(table, replace(roles, kept=(roles.task,)), typed, as_text)
         self._clock: Clock | None = None
         self._types: dict[str, Any] = {}
+        self._typed = typed or not table.textual
         self._literal = False
 
     def __iter__(self) -> Iterator[VoteRows]:
@@ -94,6 +96,7 @@ class LongReader:
             "l": self._numbered(batch.column(roles.labeler), first),
             "c": pa.array(codes[:, 0].copy()),
             "t": pa.array(clock.values),
+            "x": self._remember("x", clock.typed if self._typed or self.in_order else batch.column(roles.time)),
         }
         if roles.stream:
             columns["s"] = self._remember(
@@ -144,8 +147,9 @@ class LongReader:
         codes[row_of, who] = lines.column("c").to_numpy()
         assert self._clock is not None
         done = lines.column("done").take(starts).to_numpy(zero_copy_only=False)
-        typed = rebuilt(done, self._clock.typed.type)
-        kept = {self.roles.task: self._back("k", lines, starts), self.roles.time: typed}
+        latest = np.flatnonzero(lines.column("t").to_numpy(zero_copy_only=False) == done[row_of])
+        latest = latest[np.unique(row_of[latest], return_index=True)[1]]
+        kept = {self.roles.task: self._back("k", lines, starts), self.roles.time: self._back("x", lines, latest)}
         streams = self._back("s", lines, starts) if self.roles.stream else None
         gold = lines.column("g").to_numpy()[starts] if self.roles.gold else None
         if self.roles.stream:
@@ -158,7 +162,7 @@ class LongReader:
             codes,
             self._literal,
             kept_batch([kept[name] for name in self.roles.kept], list(self.roles.kept), len(starts)),
-            Clock(self._clock.kind, done, self._clock.scale, typed),
+            Clock(self._clock.kind, done, self._clock.scale, rebuilt(done, self._clock.typed.type)),
             streams,
             gold,
         )
@@ -176,7 +180,8 @@ class LongReader:
         rows = lines.column("r").to_numpy()
         task = self._back("k", lines, [again])[0].as_py()
         raise VoteError(
-            f"{self.table.shown}: {self.table.place(int(rows[again]))}: labeler {list(self.labelers)[who[again]]!r} votes again on"
+            f"{self.table.shown}: {self.table.place(int(rows[again]))}: labeler"
+            f" {list(self.labelers)[who[again]]!r} votes again on"
             f" task {task!r} (first in {self.table.place(int(rows[before]))}); keep one vote of each labeler on a task"
         )
 

@@ -82,7 +82,8 @@ def _labelers(table: Table, asked: Asked, set_aside: set[str]) -> list[str]:
         for name in found:
             if name.lower() in TRUTH_WORDS:
                 raise table.error(
-                    f"column {name!r} looks like the truth, not like a labeler; pass --gold {name}, or name the labelers"
+                    f"column {name!r} looks like the truth, not like a labeler; pass --gold {name}, or name the"
+                    " labelers"
                     " with --labelers"
                 )
         return found

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftvote.errors import DriftvoteError
+from driftvote.files.arrays_in import ArraysTable
 from driftvote.files.clock import Clock, ClockReader
 from driftvote.files.decoding import Decoder, number_in
 from driftvote.files.roles import Roles
@@ -48,7 +49,8 @@ class VoteRows:
 
 
 class KeptColumns:
-    """What passes through. Cells of CSV are text; a typed output gets numbers where the first batch holds only those."""
+    """What passes through. Cells of CSV are text; a typed output gets numbers where the first batch holds only
+    those."""
 
     def __init__(self, table: Table, roles: Roles, typed: bool, as_text: Sequence[str]) -> None:
         self.table = table
@@ -95,7 +97,8 @@ class KeptColumns:
         except pa.ArrowInvalid:
             row = next(i for i, cell in enumerate(cells.to_pylist()) if cell is not None and not _is_number(cell, kind))
             raise self.table.error(
-                f"{self.table.place(first_row + row)}, column {name!r}: {cells[row].as_py()!r} is not a number like those before;"
+                f"{self.table.place(first_row + row)}, column {name!r}: {cells[row].as_py()!r} is not a number"
+                " like those before;"
                 f" pass --text {name} to keep the column as text"
             ) from None
         return numbers
@@ -163,7 +166,9 @@ class VoteReader:
         clock = None if self.clocks is None else self.clocks.read(batch.column(roles.time), first)
         gold = None
         if roles.gold:
-            gold = self.decoder.codes([batch.column(roles.gold)], [roles.gold], rows)[0][:, 0]
+            true = batch.column(roles.gold)
+            true = self.table.in_classes(true) if isinstance(self.table, ArraysTable) else true
+            gold = self.decoder.codes([true], [roles.gold], rows)[0][:, 0]
         kept = self._kept.read(batch, clock, first)
         streams = None if roles.stream is None else plain_array(batch.column(roles.stream))
         return VoteRows(rows, roles.labelers, codes, literal, kept, clock, streams, gold)

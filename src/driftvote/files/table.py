@@ -71,7 +71,8 @@ class Table(ABC):
             first = self.names.index(name)
             if first < place:
                 raise self.error(
-                    f"column {name!r} appears twice in the header (columns {first + 1} and {place + 1}); rename one of them"
+                    f"column {name!r} appears twice in the header (columns {first + 1} and {place + 1}); rename"
+                    " one of them"
                 )
 
 
