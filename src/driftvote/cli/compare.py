@@ -22,7 +22,7 @@ from driftvote.cli.which_model import make_model
 from driftvote.errors import DriftvoteError
 from driftvote.files.atomic import WholeFiles
 from driftvote.files.formats import format_of
-from driftvote.files.writers import writer_for
+from driftvote.files.writers import ended, writer_for
 from driftvote.models import LabelModel
 
 
@@ -74,7 +74,7 @@ def _run(votes: Votes, models: dict[str, LabelModel], files: WholeFiles, out: st
         spec: Labeling(Streams(model.clone), votes.table, votes.roles.time or None, votes.many, frozenset())
         for spec, model in models.items()
     }
-    with rows_done("comparing", quiet) as listen:
+    with rows_done("comparing", quiet) as listen, ended(writer):
         for rows in ahead(votes.batches(writer is None or writer.typed)):
             answers = {spec: labeling.label(rows) for spec, labeling in runs.items()}
             result.add(np.stack([answer.codes for answer in answers.values()]), rows.gold)
@@ -85,8 +85,6 @@ def _run(votes: Votes, models: dict[str, LabelModel], files: WholeFiles, out: st
                     ours[f"probability_{spec}"] = most_likely(answer.proba)
                 writer.write(columns.beside(rows.kept, ours))
             listen(result.rows, votes.table.done())
-    if writer is not None:
-        writer.close()
     return result
 
 

@@ -16,6 +16,7 @@ from driftvote.cli.vote_tables import ArrayVotes, LongVotes, WideVotes
 from driftvote.errors import DriftvoteError
 from driftvote.files.atomic import WholeFiles
 from driftvote.files.formats import format_of
+from driftvote.files.writers import ended
 
 
 @takes_votes
@@ -65,11 +66,10 @@ def _sink(votes: Votes, kind: str, file: Any, long: bool) -> Any:
 
 def _copy(votes: Votes, sink: Any, quiet: bool) -> tuple[int, int]:
     done = cells = 0
-    with rows_done("converting", quiet) as listen:
+    with rows_done("converting", quiet) as listen, ended(sink):
         for rows in ahead(votes.batches(sink.typed)):
             sink.write(rows)
             done += len(rows)
             cells += int((rows.codes >= 0).sum())
             listen(done, votes.table.done())
-    sink.close()
     return done, cells

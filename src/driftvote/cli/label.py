@@ -27,7 +27,7 @@ from driftvote.errors import DriftvoteError
 from driftvote.files.atomic import WholeFiles
 from driftvote.files.formats import format_of
 from driftvote.files.rows import VoteRows
-from driftvote.files.writers import Writer, writer_for
+from driftvote.files.writers import Writer, ended, writer_for
 
 REVIEW_BELOW = 0.7
 ReviewBelow = Annotated[
@@ -178,7 +178,7 @@ def _label_all(
             writer.write(batch)
         totals.add(answer, review, rows.gold)
 
-    with rows_done("labeling", wanted.quiet) as listen, _behind(finish) as behind:
+    with rows_done("labeling", wanted.quiet) as listen, ended(writer), _behind(finish) as behind:
         done = 0
         for rows in ahead(votes.batches(typed)):
             answer = labeling.label(rows)
@@ -186,8 +186,6 @@ def _label_all(
             behind.put((rows, answer))
             done += len(rows)
             listen(done, votes.table.done())
-    if writer is not None:
-        writer.close()
     return totals
 
 

@@ -68,6 +68,11 @@ class Labeling:
         return self._label_many(rows)
 
     def _label_one(self, model: LabelModel, rows: VoteRows, where: str) -> LabeledStream:
+        if len(rows.labelers) < 3 and not model.labelers:
+            raise DriftvoteError(
+                f"{self.table.shown}: at least 3 labelers are needed to tell who is right, and there are"
+                f" {len(rows.labelers)}: {', '.join(rows.labelers)}"
+            )
         times = None
         if rows.clock is not None:
             if self._clocks is not None:

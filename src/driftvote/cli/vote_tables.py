@@ -43,6 +43,9 @@ class WideVotes:
     def close(self) -> None:
         self._writer.close()
 
+    def abandon(self) -> None:
+        self._writer.abandon()
+
 
 class LongVotes:
     """One vote a line: task, labeler, label, time, and gold and stream where there are any."""
@@ -78,6 +81,9 @@ class LongVotes:
     def close(self) -> None:
         self._writer.close()
 
+    def abandon(self) -> None:
+        self._writer.abandon()
+
 
 class ArrayVotes:
     """Class codes, rows x labelers; an NPZ also names labelers and classes and keeps columns of numbers."""
@@ -112,6 +118,9 @@ class ArrayVotes:
         self._writer.add_whole(LABELERS, self._labelers)
         self._writer.add_whole(CLASSES, self.form.classes)
         self._writer.close()
+
+    def abandon(self) -> None:
+        self._writer.abandon()
 
 
 def _with_codes(rows: VoteRows, gold: str | None) -> Any:

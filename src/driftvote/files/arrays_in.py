@@ -6,6 +6,7 @@ import io
 import zipfile
 import zlib
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,10 @@ class ArraysTable(Table):
         self.refuse_repeated()
 
     def _look(self, given: list[str]) -> None:
-        shapes = {name: self._header(name)[:2] for name in self._members()}
+        shapes = {}
+        for name in self._members():
+            with self._open(name) as file:
+                shapes[name] = self._header(name, file)[:2]
         tables = [name for name, (shape, _) in shapes.items() if len(shape) == 2]
         main = VOTES if VOTES in tables else tables[0] if len(tables) == 1 else None
         if main is None:
@@ -111,27 +115,30 @@ class ArraysTable(Table):
         with zipfile.ZipFile(self.path) as archive:
             return [name.removesuffix(".npy") for name in archive.namelist()]
 
-    def _open(self, member: str) -> Any:
+    @contextmanager
+    def _open(self, member: str) -> Iterator[Any]:
         if self.kind == "npy":
-            return open(self.path, "rb")
-        return zipfile.ZipFile(self.path).open(f"{member}.npy")
+            with open(self.path, "rb") as file:
+                yield file
+            return
+        with zipfile.ZipFile(self.path) as archive, archive.open(f"{member}.npy") as part:
+            yield part
 
-    def _header(self, member: str) -> tuple[tuple[int, ...], np.dtype[Any], bool, Any]:
-        file = self._open(member)
+    def _header(self, member: str, file: Any) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
         version = npy.read_magic(file)
         read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
         shape, fortran, dtype = read(file)
         if dtype.hasobject:
             raise self.error(f"the array {member!r} holds Python objects, which are not read; save numbers or text")
-        return shape, dtype, fortran, file
+        return shape, dtype, fortran
 
     def _whole(self, member: str) -> Any:
         with self._open(member) as file:
             return npy.read_array(io.BytesIO(file.read()), allow_pickle=False)
 
     def _pieces(self, member: str) -> Iterator[Any]:
-        shape, dtype, fortran, file = self._header(member)
-        with file:
+        with self._open(member) as file:
+            shape, dtype, fortran = self._header(member, file)
             if fortran and len(shape) == 2 and shape[1] > 1:
                 whole = np.load(self.path, mmap_mode="r") if self.kind == "npy" else self._whole(member)
                 yield from (whole[start : start + BATCH] for start in range(0, shape[0], BATCH))

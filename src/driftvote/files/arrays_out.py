@@ -33,6 +33,9 @@ class GrowingArray:
         self._file.write(memoryview(values).cast("B") if values.size else b"")
         self._rows += len(values)
 
+    def __del__(self) -> None:
+        self._file.close()
+
     def copy_to(self, file: Any) -> None:
         """Write it as NPY."""
         shape = (self._rows, *self._like.shape[1:])
@@ -54,11 +57,13 @@ class NpzWriter(Writer):
 
     def write(self, batch: Any) -> None:
         for name, array in zip(batch.schema.names, batch.columns, strict=True):
-            self._arrays.setdefault(name, GrowingArray()).add(_as_numpy(name, array))
+            self.add_rows(name, _as_numpy(name, array))
 
     def add_rows(self, name: str, values: Any) -> None:
         """Rows of an array of any shape."""
-        self._arrays.setdefault(name, GrowingArray()).add(values)
+        if name not in self._arrays:
+            self._arrays[name] = GrowingArray()
+        self._arrays[name].add(values)
 
     def add_whole(self, name: str, values: Sequence[Any]) -> None:
         """A small array that is known at once."""

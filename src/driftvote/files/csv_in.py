@@ -85,10 +85,10 @@ class CsvTable(Table):
             raise self.error(self._explained(str(problem))) from None
 
     def done(self) -> float | None:
-        if self._raw is None or self._raw.closed:
+        try:
+            return self._raw.tell() / self._raw.size()
+        except (AttributeError, ValueError, ZeroDivisionError):  # not begun, or the reading thread has just closed it
             return None
-        size = self._raw.size()
-        return self._raw.tell() / size if size else None
 
     def place(self, row: int) -> str:
         found = 0

@@ -34,8 +34,10 @@ class Found:
     high: int | None = None
     texts: dict[str, None] = field(default_factory=dict)  # in order of appearance
     fraction: Any = None
+    zero: bool | None = False  # whether 0 occurs; None if nobody looked
 
     def add_range(self, low: int, high: int) -> None:
+        self.zero = self.zero or low == 0
         self.low = low if self.low is None else min(self.low, low)
         self.high = high if self.high is None else max(self.high, high)
 
@@ -48,6 +50,7 @@ def find_format(table: Table, columns: Sequence[str], abstain: str | None) -> tu
         limits = ranges[entry.column]
         if limits is not None:
             entry.add_range(*limits)
+            entry.zero = None
     rest = [name for name in columns if ranges[name] is None]
     wide = [name for name, limits in ranges.items() if limits and limits[1] - limits[0] >= JUDGE_FROM]
     _look(table, found, rest, wide, abstain)
@@ -85,6 +88,7 @@ def _collect(table: Table, entry: Found, array: Any, skip: set[str]) -> None:
         ends = pc.min_max(array).as_py()
         if ends["min"] is not None:
             entry.add_range(ends["min"], ends["max"])
+            entry.zero = entry.zero or pc.any(pc.equal(array, 0)).as_py()
         return
     values = array.dictionary if pa.types.is_dictionary(array.type) else pc.unique(array)
     if len(values) > MOST and len(pc.unique(array)) > MOST:
@@ -139,13 +143,16 @@ def _refuse_mixtures(table: Table, found: list[Found]) -> None:
     if not texts or not numbers:
         _refuse_strangers(table, texts)
         return
-    odd, others = (texts[0], numbers[0]) if len(texts) <= len(numbers) else (numbers[0], texts[0])
-    value = next(iter(odd.texts)) if odd.texts else str(odd.low)
-    other = next(iter(others.texts)) if odd.low is not None and others.texts else str(others.low)
+    # What fewer columns hold is the odd one, first of all in a column that holds both.
+    few, many = (numbers, texts) if len(numbers) <= len(texts) else (texts, numbers)
+    odd = next((entry for entry in few if entry.texts and entry.low is not None), few[0])
+    value, other = (
+        (str(odd.low), next(iter(texts[0].texts))) if few is numbers else (next(iter(odd.texts)), numbers[0].low)
+    )
     raise VoteError(
         f"{table.shown}: {_where(table, odd.column, value)}column {odd.column!r}: {value!r} among votes such as"
         f" {other!r}"
-        f" (column {others.column!r}): numbers and text are mixed; correct it, declare all with --classes, say"
+        f" (column {many[0].column!r}): numbers and text are mixed; correct it, declare all with --classes, say"
         " --abstain"
         f" {value}, or set a column that is no labeler aside with --keep"
     )
@@ -199,6 +206,12 @@ def _number_format(table: Table, found: list[Found], abstain: str | None) -> tup
     if abstain is not None:
         classes = [value for value in range(low, high + 1) if value != number]
         return declare_votes(classes=classes, abstain=abstain if number is None else number), []
+    if (low, high) == (-1, 1) and all(entry.zero is False for entry in seen):
+        raise VoteError(
+            f"{table.shown}: the votes are -1 and 1, which mean two things; pass --votes signed if -1 is the"
+            " negative class,"
+            " or --votes snorkel if it is no vote"
+        )
     if low >= 1 and high >= 2:
         return declare_votes(classes=list(range(low, high + 1))), []
     return declare_votes(n_classes=max(2, high + 1)), []

@@ -61,10 +61,10 @@ class JsonLinesTable(Table):
                 yield batch.slice(begin, BATCH)
 
     def done(self) -> float | None:
-        if self._raw is None or self._raw.closed:
+        try:
+            return self._raw.tell() / self._raw.size()
+        except (AttributeError, ValueError, ZeroDivisionError):  # not begun, or the reading thread has just closed it
             return None
-        size = self._raw.size()
-        return self._raw.tell() / size if size else None
 
     def place(self, row: int) -> str:
         """Blank lines are no rows, so lines are counted in the file itself."""

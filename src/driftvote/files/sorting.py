@@ -76,8 +76,9 @@ def _by_duckdb(batches: Iterator[Any], schema: Any, query: str) -> Iterator[Any]
             lines = pa.RecordBatchReader.from_batches(schema, guarded())
             connection.register("lines", lines)
             try:
-                answer: Any = connection.execute(query)
-                yield from answer.to_arrow_reader(BATCH)
+                answer: Any = connection.sql(query)
+                read = getattr(answer, "to_arrow_reader", None) or answer.fetch_arrow_reader  # its older name
+                yield from read(BATCH)
             except (duckdb.Error, pa.ArrowException) as problem:
                 if trouble:
                     raise trouble[0] from None

@@ -6,7 +6,8 @@ import csv
 import io
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -33,6 +34,9 @@ class Writer(ABC):
 
     def close(self) -> None:  # noqa: B027 - text needs no end
         """Write what belongs at the end."""
+
+    def abandon(self) -> None:  # noqa: B027
+        """Forget the file; it is gone already."""
 
 
 class CsvWriter(Writer):
@@ -84,7 +88,7 @@ class JsonLinesWriter(Writer):
 class ParquetWriter(Writer):
     """Repeated values by dictionary; probabilities as they are, since hardly one comes twice."""
 
-    def __init__(self, file: BinaryIO, plain: Sequence[str] = ()) -> None:
+    def __init__(self, file: BinaryIO) -> None:
         super().__init__(file)
         self._writer: Any = None
 
@@ -104,6 +108,10 @@ class ParquetWriter(Writer):
         if self._writer is not None:
             self._writer.close()
 
+    def abandon(self) -> None:
+        if self._writer is not None:
+            self._writer.is_open = False  # else it would end the file once more when it is collected
+
 
 class ArrowWriter(Writer):
     """Arrow's file format, which is Feather's; dictionaries are written out, they may differ from batch to batch."""
@@ -121,6 +129,19 @@ class ArrowWriter(Writer):
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
+
+
+@contextmanager
+def ended(writer: Writer | None) -> Iterator[None]:
+    """End the file when everything went well, forget it otherwise."""
+    try:
+        yield
+        if writer is not None:
+            writer.close()
+    except BaseException:
+        if writer is not None:
+            writer.abandon()
+        raise
 
 
 def writer_for(kind: str, file: BinaryIO, path: object = "output") -> Writer:
