@@ -74,7 +74,7 @@ def _run(votes: Votes, models: dict[str, LabelModel], files: WholeFiles, out: st
         spec: Labeling(Streams(model.clone), votes.table, votes.roles.time or None, votes.many, frozenset())
         for spec, model in models.items()
     }
-    with rows_done("comparing", quiet) as listen, ended(writer):
+    with rows_done("comparing", quiet) as listen, ended(writer, out):
         for rows in ahead(votes.batches(writer is None or writer.typed)):
             answers = {spec: labeling.label(rows) for spec, labeling in runs.items()}
             result.add(np.stack([answer.codes for answer in answers.values()]), rows.gold)

@@ -45,7 +45,7 @@ def convert(
         raise DriftvoteError(f"{out}: one vote a line is text or Parquet; name it .csv, .jsonl or .parquet")
     with votes_in(given) as votes, WholeFiles() as files:
         sink = _sink(votes, kind, files.open(out), long)
-        rows, cells = _copy(votes, sink, quiet)
+        rows, cells = _copy(votes, sink, out, quiet)
     summary: dict[str, Any] = {**votes.describe(), "rows": rows, "votes": cells, "outputs": {"output": out}}
     if as_json:
         typer.echo(json.dumps(summary, indent=2, default=str))
@@ -64,9 +64,9 @@ def _sink(votes: Votes, kind: str, file: Any, long: bool) -> Any:
     return (LongVotes if long else WideVotes)(votes, kind, file)
 
 
-def _copy(votes: Votes, sink: Any, quiet: bool) -> tuple[int, int]:
+def _copy(votes: Votes, sink: Any, out: str, quiet: bool) -> tuple[int, int]:
     done = cells = 0
-    with rows_done("converting", quiet) as listen, ended(sink):
+    with rows_done("converting", quiet) as listen, ended(sink, out):
         for rows in ahead(votes.batches(sink.typed)):
             sink.write(rows)
             done += len(rows)

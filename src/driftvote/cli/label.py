@@ -178,7 +178,7 @@ def _label_all(
             writer.write(batch)
         totals.add(answer, review, rows.gold)
 
-    with rows_done("labeling", wanted.quiet) as listen, ended(writer), _behind(finish) as behind:
+    with rows_done("labeling", wanted.quiet) as listen, ended(writer, wanted.out), _behind(finish) as behind:
         done = 0
         for rows in ahead(votes.batches(typed)):
             answer = labeling.label(rows)

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -34,7 +35,8 @@ class GrowingArray:
         self._rows += len(values)
 
     def __del__(self) -> None:
-        self._file.close()
+        with suppress(OSError):  # a full disk
+            self._file.close()
 
     def copy_to(self, file: Any) -> None:
         """Write it as NPY."""

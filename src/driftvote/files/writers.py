@@ -132,15 +132,17 @@ class ArrowWriter(Writer):
 
 
 @contextmanager
-def ended(writer: Writer | None) -> Iterator[None]:
-    """End the file when everything went well, forget it otherwise."""
+def ended(writer: Any, path: object) -> Iterator[None]:
+    """End the file when everything went well, forget it otherwise; an error of the system names the file."""
     try:
         yield
         if writer is not None:
             writer.close()
-    except BaseException:
+    except BaseException as problem:
         if writer is not None:
             writer.abandon()
+        if isinstance(problem, OSError) and problem.errno is not None and problem.filename is None and path != "-":
+            raise type(problem)(problem.errno, problem.strerror, str(path)) from None
         raise
 
 
