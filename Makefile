@@ -7,7 +7,7 @@ DATA ?= ../shared/data
 JOBS ?= 2
 
 .PHONY: help install demo test test-jit test-nojit test-bare check format golden picture clean docs reproduce \
-	bench bench-quick bench-check bench-peers quality
+	bench bench-quick bench-check bench-peers bench-files quality
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -74,6 +74,9 @@ bench-quick: $(VENV)/.dev bench-peers  ## the same at small sizes; writes build/
 
 bench-check: $(VENV)/.dev  ## slower, against a majority vote, than the committed figure? then it fails
 	$(BIN)/python -m benchmarks.check
+
+bench-files: $(VENV)/.dev  ## files against memory, a few minutes; writes docs/files.md
+	$(BIN)/python -m benchmarks.files
 
 # Each peer has its own environment; one that cannot be installed is reported and left out.
 bench-peers: $(VENV)/.dev  ## the libraries that are compared with, below .bench-envs/

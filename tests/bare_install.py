@@ -55,6 +55,10 @@ def main() -> None:
         command = str(home / "env" / "bin" / "driftvote")
         subprocess.run([command, "demo", "--out", str(home / "demo"), "--rows", "2000"], check=True, cwd=home)
         assert (home / "demo" / "labels.csv").stat().st_size > 0
+        subprocess.run([command, "simulate", "swap", "-o", "votes.csv", "--rows", "2000"], check=True, cwd=home)
+        columns = ["--id", "row", "--gold", "truth"]
+        subprocess.run([command, "label", "votes.csv", *columns, "-o", "labels.parquet"], check=True, cwd=home)
+        assert (home / "labels.parquet").stat().st_size > 0
 
 
 if __name__ == "__main__":

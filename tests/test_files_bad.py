@@ -214,3 +214,12 @@ def test_repeated_columns_of_an_arrow_file(tmp_path, monkeypatch, capsys):
         writer.write_table(table)
     said = refused(monkeypatch, capsys, "label", tmp_path / "v.arrow", "-o", tmp_path / "l.csv")
     assert "column 'a' appears twice" in said
+
+
+def test_containers_are_no_votes(tmp_path, monkeypatch, capsys):
+    table = pa.table({"a": [0], "b": [1], "c": [1], "d": [[1, 2]], "e": [b"x"]})
+    pyarrow.parquet.write_table(table, tmp_path / "v.parquet")
+    said = refused(monkeypatch, capsys, "label", tmp_path / "v.parquet", "-o", tmp_path / "l.csv")
+    assert re.search(r"column 'd' holds list<.*>, not votes", said)
+    said = refused(monkeypatch, capsys, "label", tmp_path / "v.parquet", "--drop", "d", "-o", tmp_path / "l.csv")
+    assert "column 'e' holds binary, not votes" in said

@@ -90,8 +90,8 @@ def _collect(table: Table, entry: Found, array: Any, skip: set[str]) -> None:
             entry.add_range(ends["min"], ends["max"])
             entry.zero = entry.zero or pc.any(pc.equal(array, 0)).as_py()
         return
-    values = array.dictionary if pa.types.is_dictionary(array.type) else pc.unique(array)
-    if len(values) > MOST and len(pc.unique(array)) > MOST:
+    values = pc.unique(array)  # a dictionary may name more than occurs
+    if len(values) > MOST:
         raise _too_many(table, entry.column)
     for value in values.to_pylist():
         _take(entry, value, skip)

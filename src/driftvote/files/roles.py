@@ -70,8 +70,23 @@ def roles_of(table: Table, asked: Asked) -> Roles:
             f"at least 3 labelers are needed, and there are {len(labelers)} ({shown_names(labelers) or 'none'});"
             f" its columns are {shown_names(table.names)}; for one vote a line pass --task, --labeler and --label"
         )
+    refuse_containers(table, [*labelers, *([asked.gold] if asked.gold else [])])
     kept = tuple(name for name in table.names if name not in labelers and name not in asked.drop)
     return Roles(tuple(labelers), kept, asked.time, asked.id, asked.stream, asked.gold)
+
+
+def refuse_containers(table: Table, columns: Sequence[str]) -> None:
+    """Votes are single values."""
+    import pyarrow as pa
+
+    for name in columns:
+        kind = table.type_of(name)
+        if kind is not None and (
+            pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
+        ):
+            raise table.error(
+                f"column {name!r} holds {kind}, not votes; set it aside with --keep {name} or --drop {name}"
+            )
 
 
 def _labelers(table: Table, asked: Asked, set_aside: set[str]) -> list[str]:
@@ -108,6 +123,7 @@ def _long_roles(table: Table, asked: Asked) -> Roles:
         )
     task, labeler, label = str(asked.task), str(asked.labeler), str(asked.label)
     table.require([asked.task, asked.labeler, asked.label, asked.time, asked.stream, asked.gold, *asked.text])
+    refuse_containers(table, [task, labeler, label, *([asked.gold] if asked.gold else [])])
     known = [asked.task, asked.labeler, asked.label, asked.time, asked.stream, asked.gold]
     names = [name for name in known if name is not None]
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
