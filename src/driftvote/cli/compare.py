@@ -71,7 +71,13 @@ def _run(votes: Votes, models: dict[str, LabelModel], files: WholeFiles, out: st
     writer = None if out is None else writer_for(format_of(out, None, "--out")[0], files.open(out), out)
     columns = Columns(votes.form, (), 0.0)
     runs = {
-        spec: Labeling(Streams(model.clone), votes.table, votes.roles.time or None, votes.many, frozenset())
+        spec: Labeling(
+            Streams(model.clone, passing=votes.many and votes.given.sort),
+            votes.table,
+            votes.roles.time or None,
+            votes.many,
+            frozenset(),
+        )
         for spec, model in models.items()
     }
     with rows_done("comparing", quiet) as listen, ended(writer, out):

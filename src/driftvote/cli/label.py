@@ -138,7 +138,7 @@ def _streams(votes: Votes, wanted: Wanted, saved: Saved) -> Streams:
     fresh = make()  # wrong settings are refused before anything is read
     if saved.models and wanted.state is not None and (wanted.model != "adaptive" or wanted.settings):
         refuse_other_settings(saved, fresh, wanted.model, wanted.state)
-    return Streams(make, dict(saved.models))
+    return Streams(make, dict(saved.models), passing=votes.many and votes.given.sort and wanted.state is None)
 
 
 def _shown_settings(streams: Streams) -> dict[str, Any]:

@@ -35,16 +35,29 @@ class Answer:
 
 
 class Streams:
-    """The models of all streams of a file; a file without streams is one stream, named None."""
+    """The models of all streams of a file; a file without streams is one stream, named None.
 
-    def __init__(self, make: Callable[[], LabelModel], models: dict[Hashable, LabelModel] | None = None) -> None:
+    `passing` says that streams come one after the other and are not asked for again: then only one model is held.
+    """
+
+    def __init__(
+        self, make: Callable[[], LabelModel], models: dict[Hashable, LabelModel] | None = None, passing: bool = False
+    ) -> None:
         self._make = make
         self.models = models or {}
+        self.passing = passing
+        self.finished = 0
 
     def model(self, name: Hashable) -> LabelModel:
         if name not in self.models:
+            if self.passing:
+                self.finished += len(self.models)
+                self.models.clear()
             self.models[name] = self._make()
         return self.models[name]
+
+    def __len__(self) -> int:
+        return len(self.models) + self.finished
 
     def example(self) -> LabelModel:
         """One of the models, for what they have in common."""
@@ -96,37 +109,38 @@ class Labeling:
         names, member = named.dictionary.to_pylist(), named.indices.to_numpy()
         order = np.argsort(member, kind="stable")
         borders = np.searchsorted(member[order], np.arange(len(names) + 1))
+        together = rows.votes_only(order)
         parts = []
-        for place, name in enumerate(names):
-            chosen = order[borders[place] : borders[place + 1]]
+        for name, first, last in zip(names, borders, borders[1:], strict=False):
             model = self.streams.model(name)
-            out = self._label_one(model, rows.take(chosen), f" in stream {name!r}")
-            parts.append((chosen, self._answer(out)))
+            parts.append(self._answer(self._label_one(model, together[first:last], f" in stream {name!r}")))
             if len(self.streams.models) > 1:
                 # A shallow copy leaves the history of running sums behind: tens of MB that each stream would hold.
                 model._engine = copy.copy(model._engine)
-        return _joined(parts, len(rows))
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return _joined(parts, back)
 
 
-def _joined(parts: list[tuple[Ints, Answer]], n_rows: int) -> Answer:
-    """Answers of several streams in the order of the rows."""
-    labelers = tuple(dict.fromkeys(name for _, answer in parts for name in answer.labelers))
+def _joined(parts: list[Answer], back: Ints) -> Answer:
+    """Answers of several streams, one after the other, in the order of the rows again."""
+    labelers = tuple(dict.fromkeys(name for answer in parts for name in answer.labelers))
 
     def gather(field: str) -> Any:
-        first = getattr(parts[0][1], field)
-        whole = np.empty((n_rows, *first.shape[1:]), first.dtype)
-        for chosen, answer in parts:
-            whole[chosen] = getattr(answer, field)
-        return whole
+        return np.concatenate([getattr(answer, field) for answer in parts])[back]
 
     def by_labeler(field: str) -> Any:
-        if getattr(parts[0][1], field) is None:
+        if getattr(parts[0], field) is None:
             return None
-        whole = np.zeros((n_rows, len(labelers)))
-        for chosen, answer in parts:
-            places = [labelers.index(name) for name in answer.labelers]
-            whole[chosen[:, None], places] = getattr(answer, field)
-        return whole
+        tables = []
+        for answer in parts:
+            table = getattr(answer, field)
+            if answer.labelers != labelers:
+                wide = np.zeros((len(table), len(labelers)))
+                wide[:, [labelers.index(name) for name in answer.labelers]] = table
+                table = wide
+            tables.append(table)
+        return np.concatenate(tables)[back]
 
     codes, proba, windows, n_votes = (gather(field) for field in ("codes", "proba", "windows", "n_votes"))
     return Answer(labelers, codes, proba, windows, n_votes, by_labeler("accuracies"), by_labeler("weights"), None)

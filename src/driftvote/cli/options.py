@@ -114,7 +114,7 @@ def takes_votes(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**values: Any) -> None:
-        said = {field.name: values.pop(field.name) for field in fields(Given)}
+        said = {field.name: values.pop(field.name) for field in fields(Given) if field.name in values}
         command(given=Given(**said), **values)
 
     shown: Any = run

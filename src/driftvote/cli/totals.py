@@ -66,7 +66,7 @@ class Totals:
             found["rows_seen"] = model.n_rows
         else:
             found["labelers"] = list(streams.example().labelers)
-            found["streams"] = len(streams.models)
+            found["streams"] = len(streams)
         return found
 
     def lines(self, found: dict[str, Any]) -> list[str]:

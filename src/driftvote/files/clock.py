@@ -38,10 +38,9 @@ class Clock:
     def show(self, row: int) -> str:
         return Times(self.kind, ()).show(self.plain(row))
 
-    def ends(self, rows: npt.NDArray[np.int64] | slice | None = None) -> Times:
+    def ends(self) -> Times:
         """First and last time: all that a model needs once the rows between are known to be in order."""
-        places = np.arange(len(self.values))[slice(None) if rows is None else rows]
-        return Times(self.kind, [self.plain(int(places[0])), self.plain(int(places[-1]))])
+        return Times(self.kind, [self.plain(0), self.plain(-1)])
 
     def take(self, rows: npt.NDArray[np.int64]) -> Clock:
         return Clock(self.kind, self.values[rows], self.scale, self.typed.take(rows))

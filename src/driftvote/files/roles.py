@@ -81,12 +81,10 @@ def refuse_containers(table: Table, columns: Sequence[str]) -> None:
 
     for name in columns:
         kind = table.type_of(name)
-        if kind is not None and (
-            pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind)
-        ):
-            raise table.error(
-                f"column {name!r} holds {kind}, not votes; set it aside with --keep {name} or --drop {name}"
-            )
+        if kind is None:
+            continue
+        if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+            raise table.error(f"column {name!r} holds {kind}, not votes; leave it out with --drop {name}")
 
 
 def _labelers(table: Table, asked: Asked, set_aside: set[str]) -> list[str]:

@@ -47,6 +47,23 @@ class VoteRows:
             gold=None if self.gold is None else self.gold[places],
         )
 
+    def votes_only(self, places: npt.NDArray[np.int64]) -> VoteRows:
+        """Rows in another order, without what passes through: enough to be labeled and cut into slices."""
+        return replace(
+            self,
+            rows=self.rows[places],
+            codes=np.ascontiguousarray(self.codes[places]),
+            kept=None,
+            clock=None if self.clock is None else replace(self.clock, values=self.clock.values[places], typed=None),
+            streams=None,
+            gold=None,
+        )
+
+    def __getitem__(self, part: slice) -> VoteRows:
+        """Some of the rows that `votes_only` gave."""
+        clock = None if self.clock is None else replace(self.clock, values=self.clock.values[part])
+        return replace(self, rows=self.rows[part], codes=self.codes[part], clock=clock)
+
 
 class KeptColumns:
     """What passes through. Cells of CSV are text; a typed output gets numbers where the first batch holds only
