@@ -21,7 +21,7 @@ from driftvote.files import atomic
 from driftvote.files.atomic import WholeFiles, whole_file
 from test_startup import obey_file_modes
 
-from streams_for_tests import COMPILED, random_stream
+from streams_for_tests import random_stream
 from votes_on_disk import invoke
 
 
@@ -74,6 +74,7 @@ def test_killed_at_any_moment_nothing_is_half_there(tmp_path):
     assert again.update([1, 0, 1, 1, 0]).proba.tolist() == model.update([1, 0, 1, 1, 0]).proba.tolist()
 
 
+@pytest.mark.slow
 def test_a_job_that_runs_twice_learns_once(tmp_path):
     np.save(tmp_path / "day.npy", random_stream(1, 400, 5))
     arguments = ["label", tmp_path / "day.npy", "-o", tmp_path / "l.csv", "--state", tmp_path / "s.npz", "--force"]
@@ -90,9 +91,10 @@ def small_files_only() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 
 
-@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "feather", "npz"])
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", ["csv", "parquet", "feather", "npz"])
 def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, ending):
-    np.save(tmp_path / "v.npy", random_stream(1, 3000 if COMPILED else 900, 5))
+    np.save(tmp_path / "v.npy", random_stream(1, 3000, 5))
     (tmp_path / f"l.{ending}").write_text("the old one")
     arguments = command("label", tmp_path / "v.npy", "-o", tmp_path / f"l.{ending}", "--force")
     done = subprocess.run(arguments, preexec_fn=small_files_only, capture_output=True, text=True, check=False)
@@ -104,6 +106,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, ending):
     assert sorted(os.listdir(tmp_path)) == [f"l.{ending}", "v.npy"]
 
 
+@pytest.mark.slow
 def test_without_permission(tmp_path):
     np.save(tmp_path / "v.npy", random_stream(1, 200, 5))
     closed = tmp_path / "closed"
@@ -116,6 +119,7 @@ def test_without_permission(tmp_path):
     assert os.listdir(closed) == []
 
 
+@pytest.mark.slow
 def test_interrupted_and_terminated(tmp_path):
     """Ctrl-C and SIGTERM while standard input is still open: a line for the first, no temporary files left for both."""
     spools = tmp_path / "spool"

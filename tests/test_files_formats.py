@@ -120,10 +120,11 @@ def test_class_names_may_look_like_anything(tmp_path):
         assert f"proba_{stripped[0]}" in found.column_names
 
 
+@pytest.mark.slow
 def test_standard_input_and_output(tmp_path):
     codes = random_stream(5, 200, 5, n_classes=3)
     out = expected(codes, TEXT)
-    for name in ("v.csv", "v.csv.gz", "v.jsonl", "v.parquet", "v.feather", "v.npz"):
+    for name in ("v.csv", "v.jsonl", "v.parquet", "v.npz"):
         write_votes(tmp_path / name, codes, TEXT)
         command = [sys.executable, "-m", "driftvote", "label", "-", *roles(name), "-o", "-"]
         done = subprocess.run(command, input=(tmp_path / name).read_bytes(), capture_output=True, check=False)

@@ -47,7 +47,7 @@ class CsvTable(Table):
             reader = csv.reader(lines, delimiter=self.delimiter)
             for cells in reader:
                 if cells:
-                    return [cell.strip() for cell in cells], reader.line_num
+                    return [cell.strip("\ufeff \t") for cell in cells], reader.line_num
         raise self.error("the file is empty; there is no header to read")
 
     def _refuse_other_delimiter(self) -> None:

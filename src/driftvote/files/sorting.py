@@ -19,7 +19,7 @@ from driftvote.files.table import BATCH
 IN_MEMORY = 1 << 20
 """Rows up to which no disk is needed."""
 
-MEMORY = "300MB"
+MEMORY = "150MB"
 """What DuckDB may hold; the rest goes to the folder for temporary files."""
 
 
