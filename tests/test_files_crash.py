@@ -119,6 +119,11 @@ def test_without_permission(tmp_path):
     assert os.listdir(closed) == []
 
 
+def heed_interrupts() -> None:
+    """A job that a shell started in the background ignores Ctrl-C, and so would the process that it starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.slow
 def test_interrupted_and_terminated(tmp_path):
     """Ctrl-C and SIGTERM while standard input is still open: a line for the first, no temporary files left for both."""
@@ -127,7 +132,9 @@ def test_interrupted_and_terminated(tmp_path):
     environment = {**os.environ, "TMPDIR": str(spools)}
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
         arguments = command("label", "-", "-o", tmp_path / "l.csv")
-        process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+        process = subprocess.Popen(
+            arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, preexec_fn=heed_interrupts
+        )
         for _ in range(600):
             if any(spools.iterdir()):
                 break

@@ -21,11 +21,14 @@ _NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 @dataclass(frozen=True)
 class Clock:
-    """Times of a batch: `kind` and comparable `values`; `scale` turns a value into the models' unit."""
+    """Times of a batch: `kind` and comparable `values`.
+
+    `scale` turns a value into the models' unit: nanoseconds in a unit, or units in a second of a duration.
+    """
 
     kind: str  # number, datetime, duration or text
     values: npt.NDArray[Any]
-    scale: float = 1
+    scale: int = 1
     typed: Any = None  # the column as Arrow read it
 
     def plain(self, row: int) -> Any:
@@ -33,7 +36,9 @@ class Clock:
         value = self.values[row]
         if self.kind == "text":
             return value
-        return value.item() * self.scale if self.scale != 1 else value.item()
+        if self.kind == "duration":
+            return value.item() / self.scale
+        return value.item() * self.scale
 
     def show(self, row: int) -> str:
         return Times(self.kind, ()).show(self.plain(row))
@@ -76,7 +81,7 @@ class ClockReader:
         if pa.types.is_timestamp(kind):
             return Clock("datetime", array.cast(pa.int64()).to_numpy(), _NANOSECONDS[kind.unit], array)
         if pa.types.is_duration(kind):
-            return Clock("duration", array.cast(pa.int64()).to_numpy(), _NANOSECONDS[kind.unit] / 1e9, array)
+            return Clock("duration", array.cast(pa.int64()).to_numpy(), 1_000_000_000 // _NANOSECONDS[kind.unit], array)
         if pa.types.is_integer(kind):
             return Clock("number", array.to_numpy(), 1, array)
         if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
