@@ -63,9 +63,7 @@ class Decoder:
             return int(value) if self.form.name == "snorkel" else word
         if value is None or value != value:
             return -1
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        return self._by_text.get(str(value), BAD)
+        return self._by_text.get(str(number_in(str(value))), self._by_text.get(str(value), BAD))
 
     def codes(self, arrays: Sequence[Any], names: Sequence[str], rows: npt.NDArray[np.int64]) -> tuple[Codes, bool]:
         """Rows x columns, and whether some abstention was written out; `rows` are the rows' numbers in the file."""
