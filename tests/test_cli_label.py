@@ -336,3 +336,12 @@ def test_threads_pass_errors_on():
     with pytest.raises(ZeroDivisionError):
         behind.finish()
     behind.abandon()
+
+
+def test_names_that_would_be_there_twice(tmp_path, monkeypatch, capsys):
+    codes = random_stream(1, 50, 5, n_classes=3)
+    write_delimited(tmp_path / "v.csv", with_columns(table_of(codes, TEXT), weight_old=["x"] * 50))
+    command = ["label", tmp_path / "v.csv", "--keep", "id,at,weight_old", "--weights", "-o", tmp_path / "l.csv"]
+    assert "column 'weight_old' would be there twice" in refused(monkeypatch, capsys, *command)
+    invoke(*command, "--prefix", "dv_")
+    assert "dv_weight_old" in read_back(tmp_path / "l.csv").column_names

@@ -26,11 +26,12 @@ class Columns:
 
     def _refuse_clash(self, kept: Sequence[str]) -> None:
         ours = ["label", "probability", *self._probabilities, "window", "n_votes", "needs_review"]
-        for name in ours:
-            if f"{self.prefix}{name}" in kept:
+        for name in (f"{self.prefix}{name}" for name in ours):
+            if name in kept:
                 raise DriftvoteError(
-                    f"column {self.prefix}{name!r} of the file has the name of a result; leave it out with --drop"
-                    f" {self.prefix}{name}, or give the results another name with --prefix dv_"
+                    f"column {name!r} of the file has the name of a result; leave it out with --drop {name}, or"
+                    " give the"
+                    " results another name with --prefix dv_"
                 )
 
     def batch(self, answer: Answer, kept: Any) -> tuple[Any, Any]:
@@ -54,6 +55,11 @@ class Columns:
     def beside(self, kept: Any, ours: dict[str, Any]) -> Any:
         """Results to the right of what passes through."""
         names = [*kept.schema.names, *(f"{self.prefix}{name}" for name in ours)]
+        twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+        if twice is not None:
+            raise DriftvoteError(
+                f"column {twice!r} would be there twice; leave it out with --drop, or pass --prefix dv_"
+            )
         arrays = [array if isinstance(array, pa.Array) else pa.array(array) for array in ours.values()]
         return pa.RecordBatch.from_arrays([*kept.columns, *arrays], names=names)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 from driftvote.cli.saved import same_file
@@ -32,3 +34,5 @@ def check_places(
             raise DriftvoteError(f"{place}: the file exists; pass --force to overwrite it, or choose another name")
         if not place.parent.is_dir():
             raise DriftvoteError(f"{place}: there is no folder {place.parent}; make it first, or choose another place")
+        if not os.access(place.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place.parent))
