@@ -60,7 +60,7 @@ class Reporting:
             title=f"{votes.table.shown}{only}",
             source=votes.table.shown,
             settings=self.settings,
-            reading=votes.describe() | {"how": votes.how_read()},
+            reading=_reading(votes),
             has_gold=votes.roles.gold is not None,
             review_below=self.review_below,
         )
@@ -72,6 +72,19 @@ class Reporting:
         from driftvote.report import write_report
 
         write_report(self._builder.finish(), files.named(self.path))
+
+
+def _reading(votes: Votes) -> dict[str, object]:
+    """How the file was read, for the page."""
+    layout = "one vote a line" if votes.roles.long else "a column for each labeler"
+    sort = {"order": "sorted by time"} if votes.given.sort else {}
+    return {
+        "file": votes.table.shown,
+        "layout": layout,
+        "classes": votes.how_read(),
+        **votes.describe()["columns"],
+        **sort,
+    }
 
 
 def _in_order(rows: VoteRows, labelers: tuple[str, ...]) -> Any:
