@@ -175,3 +175,27 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def test_labels_come_before_the_state_that_knows_of_them(tmp_path, monkeypatch):
+    np.save(tmp_path / "day.npy", random_stream(1, 300, 5))
+    arguments = ["label", tmp_path / "day.npy", "-o", tmp_path / "l.csv", "--state", tmp_path / "s.npz", "--force"]
+    publish, names = atomic._Part.publish, []
+
+    def die_at_the_second(part):
+        if part.path.parent == tmp_path:
+            names.append(part.path.name)
+        if len(names) == 2:
+            raise OSError(5, "the machine dies here")
+        publish(part)
+
+    monkeypatch.setattr(atomic._Part, "publish", die_at_the_second)
+    with pytest.raises(AssertionError, match="dies here"):
+        invoke(*arguments)
+    assert names == ["l.csv", "s.npz"]
+    assert sorted(os.listdir(tmp_path)) == ["day.npy", "l.csv"]
+    first = (tmp_path / "l.csv").read_bytes()
+    monkeypatch.undo()
+    invoke(*arguments)
+    assert (tmp_path / "l.csv").read_bytes() == first
+    assert load(tmp_path / "s.npz").n_rows == 300
