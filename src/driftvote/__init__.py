@@ -8,6 +8,7 @@
 
 from driftvote._version import __version__
 from driftvote.errors import (
+    ContradictionError,
     DriftvoteError,
     LabelerError,
     MissingExtraError,
@@ -18,17 +19,21 @@ from driftvote.errors import (
 )
 from driftvote.models import (
     AdaptiveLabelModel,
+    CommitteeLabelModel,
     FixedWindowLabelModel,
     LabeledStream,
     LabelModel,
     MajorityLabelModel,
     Step,
+    StepCertificate,
     load,
 )
 from driftvote.windows import WindowGrid, WindowTest
 
 __all__ = [
     "AdaptiveLabelModel",
+    "CommitteeLabelModel",
+    "ContradictionError",
     "DriftvoteError",
     "FixedWindowLabelModel",
     "LabelModel",
@@ -40,6 +45,7 @@ __all__ = [
     "SettingError",
     "StateError",
     "Step",
+    "StepCertificate",
     "VoteError",
     "WindowGrid",
     "WindowTest",

@@ -29,3 +29,7 @@ class StateError(DriftvoteError, ValueError):
 
 class MissingExtraError(DriftvoteError, ImportError):
     """An optional package that this call needs is not installed."""
+
+
+class ContradictionError(DriftvoteError, ValueError):
+    """Accuracies and agreements that no votes can have together."""

@@ -57,6 +57,19 @@ def statistical_error(factor: float, size: int) -> float:
     return factor / math.sqrt(size)
 
 
+def window_allowances(factor: float, size: int, n_classes: int) -> tuple[float, float]:
+    """How far agreements and coverages of r rows may stray from their means: A / sqrt(r), scaled to their ranges.
+
+    `factor` is `statistics_factor` over all pairs, and over the labelers too where coverages are used. Drift inside
+    the window comes on top; it is unknown.
+
+    >>> window_allowances(4.0, 1600, 2)
+    (0.1, 0.05)
+    """
+    stray = statistical_error(factor, size)
+    return range_factor(n_classes) * stray, stray / 2.0
+
+
 def phi(sizes: Sequence[float], beta: float) -> float:
     """Phi of the general theorem: how far from the best window in hindsight the bound can be.
 
@@ -93,15 +106,17 @@ def agreement_bound(sizes: Sequence[float], beta: float, factor: float, drift_su
     return phi(sizes, beta) * best
 
 
-def accuracy_bound(agreement_error: float, tau: float) -> float:
+def accuracy_bound(agreement_error: float, tau: float, n_classes: int = 2) -> float:
     """From agreements to accuracies: ||p_hat - p|| <= 5 / (2 tau^2) times the error of the agreements.
 
-    Every labeler must be right with probability at least 1/2 + tau.
+    Every labeler must be right with probability at least 1/2 + tau; with K classes 1/K + tau. The lemma speaks of
+    skills q = (K p - 1) / (K - 1), which are then at least K tau / (K - 1), twice the tau of two classes.
 
-    >>> accuracy_bound(0.01, 0.25)
-    0.4
+    >>> accuracy_bound(0.01, 0.25), accuracy_bound(0.01, 0.25, 2) == accuracy_bound(0.01, 0.25)
+    (0.4, True)
     """
-    return 5.0 * agreement_error / (2.0 * tau * tau)
+    half_skill = n_classes * tau / (2.0 * (n_classes - 1))
+    return 5.0 * agreement_error / (2.0 * half_skill * half_skill) * 2.0 * (n_classes - 1) / n_classes
 
 
 DRIFT_RATIO = 12.0

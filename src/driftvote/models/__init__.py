@@ -2,16 +2,19 @@
 
 from driftvote.models.adaptive import AdaptiveLabelModel
 from driftvote.models.base import LabelModel, load
+from driftvote.models.committee import CommitteeLabelModel
 from driftvote.models.fixed_window import FixedWindowLabelModel
 from driftvote.models.majority import MajorityLabelModel
-from driftvote.models.results import LabeledStream, Step
+from driftvote.models.results import LabeledStream, Step, StepCertificate
 
 __all__ = [
     "AdaptiveLabelModel",
+    "CommitteeLabelModel",
     "FixedWindowLabelModel",
     "LabelModel",
     "LabeledStream",
     "MajorityLabelModel",
     "Step",
+    "StepCertificate",
     "load",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, overload
 
 import numpy as np
@@ -14,6 +14,27 @@ from driftvote.errors import VoteError
 from driftvote.kernels.layout import Floats, Ints
 from driftvote.models.estimates import Estimates
 from driftvote.votes import VoteFormat
+
+
+@dataclass(frozen=True)
+class StepCertificate:
+    """Who decided a row, and how often they are wrong at most: whatever the dependence, if the accuracies hold."""
+
+    members: tuple[str, ...]
+    bound: float
+    searched_at: int  # row number of the search
+    window: int  # rows it was made from
+    allowance: float  # for the agreements of those rows
+
+    @classmethod
+    def of(cls, record: Any, names: tuple[str, ...]) -> StepCertificate:
+        """From the engine's record."""
+        members = tuple(name for name, member in zip(names, record.members, strict=True) if member)
+        return cls(members, record.bound, record.row, record.window, record.allowance)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {**asdict(self), "members": list(self.members)}
 
 
 class LabeledStream:
@@ -100,6 +121,11 @@ class LabeledStream:
     def coverage(self) -> Floats:
         """Share of the rows in the window on which each labeler voted."""
         return self._estimates.coverage
+
+    @property
+    def error_bounds(self) -> Floats | None:
+        """The certified error of the row's committee, at each row; None for models without certificates."""
+        return getattr(self._estimates, "error_bounds", None)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -236,6 +262,12 @@ class Step:
         return self._one.coverage[0]
 
     @property
+    def certificate(self) -> StepCertificate | None:
+        """The committee behind the label and its certified error; None for models without certificates."""
+        found = getattr(self._stream._estimates, "record", None)
+        return None if found is None else StepCertificate.of(found(self._row), self.labelers)
+
+    @property
     def labelers(self) -> tuple[str, ...]:
         """Names, in the order of the arrays."""
         return self._stream.labelers
@@ -252,7 +284,9 @@ class Step:
         def by_name(values: Floats) -> dict[str, float]:
             return dict(zip(self.labelers, values[0].tolist(), strict=True))
 
-        return {
+        certificate = self.certificate
+        certified = {} if certificate is None else {"certificate": certificate.to_dict()}
+        return certified | {
             "label": self.label,
             "probability": self.probability,
             "proba": dict(zip(self.classes, self.proba.tolist(), strict=True)),

@@ -1,0 +1,259 @@
+"""The engine of the committee model: the adaptive window, and a committee that is searched again as rows go by.
+
+When a committee is searched is a function of the row's number and of the windows, and everything a search needs lies
+within the last r_m rows (see `Plan`): so the model keeps to the finite memory of all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from driftvote import theory
+from driftvote.agreements import StreamState, n_pairs
+from driftvote.committee.search import Found, Search
+from driftvote.kernels.agreements import recount
+from driftvote.kernels.committees import Facts, fill_agreements
+from driftvote.kernels.layout import Codes, Floats, Ints, Rule
+from driftvote.labels import plain_vote
+from driftvote.models.committee_estimates import CommitteeEstimates, Record
+from driftvote.models.engine import Arrays, Engine, Labeled, WindowEngine, expect, joined
+from driftvote.models.estimates import EqualEstimates, Estimates
+
+CARRIES = 8
+"""Every so many re-searches the programs are solved anew even if the proofs carried so far still serve."""
+
+WORSE = 0.01
+"""A bound that the carried proofs cannot keep within this of the last solved one is solved anew."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Settings of the search, and the rows at which it is due.
+
+    The programs are solved at *anchors* (multiples of `period`, and powers of two before the first one) and where the
+    window falls to half or less of what it was at the last search. At the other multiples of `refresh` their
+    multipliers are applied to the new agreements, which gives valid bounds for every committee in microseconds.
+    Searches use windows of at most `cap` rows; since cap + period <= r_m + 1, the last r_m rows hold all they need.
+    """
+
+    refresh: int
+    period: int
+    cap: int
+    largest: int
+    allowance: float | None
+    delta: float
+    accuracy_low: Floats
+    accuracy_high: Floats
+
+    @classmethod
+    def made(cls, sizes: Ints, refresh: int, **rest: Any) -> Plan:
+        """The plan for a grid of windows; short grids shorten the schedule."""
+        reach = int(sizes[-1])
+        period = max(1, min(CARRIES * refresh, reach // 2))
+        within = [int(size) for size in sizes if size <= reach - period + 1]
+        # Where even the smallest window is too long for the schedule, its last part is used.
+        cap = within[-1] if within else reach - period + 1
+        return cls(refresh=min(refresh, period), period=period, cap=cap, **rest)
+
+    def is_anchor(self, row: int) -> bool:
+        """Whether the programs are solved at this row whatever happens."""
+        return row % self.period == 0 or (row < self.period and row & (row - 1) == 0)
+
+    def last_anchor(self, row: int) -> int:
+        """The last anchor up to this row (from 1)."""
+        return row - row % self.period if row >= self.period else 1 << (row.bit_length() - 1)
+
+    def next_due(self, row: int) -> int:
+        """The next row after this one at which a search is due."""
+        due = row - row % self.refresh + self.refresh
+        anchor = row - row % self.period + self.period
+        power = 1 << row.bit_length()
+        return min(due, anchor, power) if power < self.period else min(due, anchor)
+
+
+class CommitteeEngine(Engine):
+    """A window engine, and the committee on top of it."""
+
+    def __init__(self, inner: WindowEngine, plan: Plan) -> None:
+        self.inner = inner
+        self.plan = plan
+        self.n_labelers = inner.n_labelers
+        self.n_classes = inner.n_classes
+        self.record: Record = Record.nobody_knows(inner.n_labelers)  # of the last search
+        self.solved: Record = self.record  # of the last one that solved the programs
+        self._found: Found | None = None  # its proofs; made again from `solved` when they are missing
+        self._search = Search(inner.n_classes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_found": None}
+
+    @property
+    def n_rows(self) -> int:
+        return self.inner.n_rows
+
+    @property
+    def nbytes(self) -> int:
+        return self.inner.nbytes + self.record.nbytes + self.solved.nbytes
+
+    @property
+    def rule(self) -> Rule:
+        return self.inner.rule
+
+    @property
+    def state(self) -> StreamState:
+        return self.inner.state
+
+    def remembered(self) -> int:
+        return self.inner.remembered()
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def label(self, rows: Codes, draws: Floats) -> Labeled:
+        parts, spans, records = [], np.empty(len(rows), np.int64), [self.record]
+        at = 0
+        while at < len(rows):
+            end = min(len(rows), at + self.plan.next_due(self.n_rows) - self.n_rows)
+            begin = self.n_rows
+            part = self.inner.label(rows[at:end], draws[at:end])
+            parts.append(part)
+            spans[at:end] = len(records) - 1
+            for row, window in self._due(part.estimates.windows, begin):
+                self._search_at(row, window)
+                records.append(self.record)
+                spans[at + row - begin - 1 : end] = len(records) - 1
+            at = end
+        whole = joined(parts)
+        estimates: Any = whole.estimates
+        told = CommitteeEstimates(estimates, spans, records)
+        labels, proba = plain_vote(np.where(told.membership, rows, rows.dtype.type(-1)), draws, self.n_classes)
+        return Labeled(labels, proba, told)
+
+    def learn(self, rows: Codes) -> None:
+        self.label(rows, np.full(len(rows), -1.0))  # the windows of all rows are needed, not only the last one
+
+    def _due(self, windows: Ints, begin: int) -> Iterator[tuple[int, int]]:
+        """Rows of a part (counted from 1 over the stream) at which a search is due, and their windows."""
+        windows = np.minimum(windows, self.plan.cap)
+        end, place = begin + len(windows), 0
+        while True:
+            fallen = np.flatnonzero(2 * windows[place:] <= self.record.window)
+            if not len(fallen):
+                break
+            place += int(fallen[0])
+            yield begin + place + 1, int(windows[place])
+            place += 1
+        if self.record.row != end and (end % self.plan.refresh == 0 or self.plan.is_anchor(end)):
+            yield end, int(windows[-1])
+
+    def predict(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
+        return plain_vote(np.where(self.record.members, rows, rows.dtype.type(-1)), draws, self.n_classes)
+
+    def current(self) -> Estimates:
+        if not self.n_rows:
+            return EqualEstimates(1, self.n_labelers, self.n_classes, window=0)
+        now: Any = self.inner.current()
+        return CommitteeEstimates(now, np.zeros(1, np.int64), [self.record])
+
+    # -- searches ------------------------------------------------------------------------------
+
+    def facts(self, record: Record) -> tuple[Facts, float]:
+        """What the window of a search says of the panel, and the allowance for its agreements."""
+        n, plan, window = self.n_labelers, self.plan, record.window
+        coverage = record.votes / window
+        silent = record.votes < window
+        count = n_pairs(n) + (n if silent.any() else 0)
+        factor = theory.statistics_factor(count, len(self.rule.sizes), plan.delta)
+        allowance, stray = theory.window_allowances(factor, window, self.n_classes)
+        if plan.allowance is not None:
+            allowance, stray = plan.allowance, plan.allowance / 2.0
+        least = np.where(silent, np.maximum(coverage - stray, 0.0), 1.0)
+        most = np.where(silent, np.minimum(coverage + stray, 1.0), 1.0)
+        low, high = plan.accuracy_low, plan.accuracy_high
+        if self.rule.diluted:
+            chance = 1.0 / self.n_classes
+            low, high = _diluted(low, least, most, chance, False), _diluted(high, least, most, chance, True)
+            least = most = np.ones(n)
+        facts = Facts(low, high, np.ones((n, n)), np.ones((n, n)), least, most)
+        fill_agreements(record.sums, float(window * (self.n_classes - 1)), allowance, facts)
+        return facts, allowance
+
+    def _search_at(self, row: int, window: int) -> None:
+        """Search the committee with the window of a row that is this one or not long past."""
+        record = Record.of_window(row, window, *self._counted(row, window))
+        facts, allowance = self.facts(record)
+        if self.plan.is_anchor(row) or 2 * window <= self.record.window:
+            found = self._solve(facts)
+        else:
+            found = self._proofs().carried(facts)
+            others = not np.array_equal(found.abstains, facts.coverage_low < 1.0)
+            if others or found.best()[1] > self.solved.bound + WORSE:
+                found = self._solve(facts)
+        places, bound = found.best()
+        self.record = record.decided(places, bound, allowance)
+        if found is self._found:
+            self.solved = self.record
+
+    def _solve(self, facts: Facts) -> Found:
+        self._found = self._search.run(facts, self.plan.largest)
+        return self._found
+
+    def _proofs(self) -> Found:
+        return self._found or self._solve(self.facts(self.solved)[0])
+
+    def _counted(self, row: int, window: int) -> tuple[Ints, Ints]:
+        """Pair sums and votes of the window of a row: kept ones, or counted from the rows."""
+        memory, sizes = self.state.memory, self.rule.sizes
+        level = int(np.searchsorted(sizes, window))
+        if row == self.n_rows and window in (int(sizes[level]), row):
+            return memory.sums[level].copy(), memory.votes[level].copy()
+        rows = memory.ring[np.arange(row - window, row) % len(memory.ring)]
+        sums, votes = np.empty((1, n_pairs(self.n_labelers)), np.int64), np.empty((1, self.n_labelers), np.int64)
+        recount(rows, self.n_classes, np.array([window]), sums, votes)
+        return sums[0], votes[0]
+
+    # -- labelers that join, state -------------------------------------------------------------
+
+    def joined_by(self, newcomers: Codes, rule: Rule, plan: Plan) -> CommitteeEngine:
+        """The engine as if newcomers had always been there: searches since the last anchor are made again."""
+        wider = CommitteeEngine(self.inner.joined_by(newcomers, rule), plan)
+        now = wider.n_rows
+        if now:
+            anchor = plan.last_anchor(now)
+            rows = wider.state.recent_rows()
+            past = rows[: len(rows) - (now - anchor)]
+            replay = CommitteeEngine(_engine_at(rule, past, anchor, wider.n_labelers), plan)
+            window = min(int(replay.inner.current().windows[0]), plan.cap)
+            replay._search_at(anchor, window)
+            if now > anchor:
+                replay.learn(rows[len(past) :])
+            wider.record, wider.solved, wider._found = replay.record, replay.solved, replay._found
+        return wider
+
+    def arrays(self) -> Arrays:
+        return self.inner.arrays() | self.record.arrays("committee") | self.solved.arrays("solved")
+
+    def restore(self, arrays: Arrays) -> None:
+        self.inner.restore(arrays)
+        self.record = Record.restored(arrays, "committee", self.n_labelers)
+        self.solved = Record.restored(arrays, "solved", self.n_labelers)
+        self._found = None
+
+
+def _engine_at(rule: Rule, past: Codes, row: int, n_labelers: int) -> WindowEngine:
+    """A window engine as of an earlier row. Windows longer than the rows given are short of some, and not used."""
+    engine = WindowEngine(rule, n_labelers, 1)
+    memory = engine.state.memory
+    memory.clock[0] = row
+    engine.state.set_recent_rows(past)
+    recount(past, rule.n_classes, rule.sizes, memory.sums, memory.votes)
+    return engine
+
+
+def _diluted(ends: Floats, least: Floats, most: Floats, chance: float, upper: bool) -> Floats:
+    """An end of the accuracies once abstentions are random votes, with the coverage that makes it safest."""
+    coverage = np.where((ends > chance) == upper, most, least)
+    return chance + coverage * (ends - chance)
