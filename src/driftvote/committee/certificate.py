@@ -76,7 +76,9 @@ class Certificate:
             ways = [_arrangements(s, r, w) for s, r, w in zip(sizes, right, wrong, strict=True)]
             count = math.prod(len(way) for way in ways)
             if len(patterns) + count > MOST_COLUMNS:
-                raise SettingError("the worst distribution has too many patterns to list; read `right`, `wrong`, `blocks`")
+                raise SettingError(
+                    "the worst distribution has too many patterns to list; read `right`, `wrong`, `blocks`"
+                )
             for choice in itertools.product(*ways):
                 pattern = [0] * len(self.facts)
                 for block, states in zip(self.blocks, choice, strict=True):

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ EXHAUSTIVE = 2**15
 """Columns of all programs together up to which every committee is looked at: ten labelers that always vote."""
 _SHORTLIST = 10  # outsiders that are tried in committees of seven and nine
 _EXCHANGES = 8  # rounds of exchanges at most
-_DIGITS = 9  # bounds that differ by less are the same
+_SAME = 1e-9  # bounds that differ by less are the same
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def find_committee(facts: Known, largest: int = LARGEST, ties: str = "half") -> 
             " that vote rarely, or pass groups="
         )
     found = Search(facts.n_classes, ties).run(facts.facts(), largest)
-    best, bound = found.best()
+    best, bound = found.winner
     single, single_bound = found.best(size=1)
     return Committee(
         members=tuple(facts.names[place] for place in best),
@@ -97,26 +97,54 @@ class Found:
 
     looked_at: list[tuple[Shape, Proofs]]
     exhaustive: bool
-    abstains: Any  # who did, when the programs were made
+    facts: Facts
+
+    @cached_property
+    def winner(self) -> tuple[tuple[int, ...], float]:
+        """The best of all."""
+        return self.best()
 
     def best(self, size: int | None = None) -> tuple[tuple[int, ...], float]:
-        """Places and bound of the smallest bound; among equals fewer members, then the first places."""
+        """Places and bound of the committee with the smallest bound.
+
+        Among equals: fewer members, then those that agree most with the whole panel, then the first places.
+        """
+        parts = [proofs for _, proofs in self.looked_at if size in (None, proofs.places.shape[1])]
+        lowest = [float(proofs.bounds.min()) for proofs in parts]
+        least = min(lowest)
         keys = []
-        for _, proofs in self.looked_at:
-            if size in (None, proofs.places.shape[1]) and len(proofs.bounds):
-                rounded = np.round(proofs.bounds, _DIGITS)
-                for m in np.flatnonzero(rounded == rounded.min()):
-                    who = tuple(sorted(proofs.places[m].tolist()))
-                    keys.append((float(rounded[m]), len(who), who, float(proofs.bounds[m])))
+        for proofs, low in zip(parts, lowest, strict=True):
+            if low <= least + _SAME:
+                near = np.flatnonzero(proofs.bounds <= least + _SAME)
+                for members, bound in zip(proofs.places[near].tolist(), proofs.bounds[near].tolist(), strict=True):
+                    who = tuple(sorted(members))
+                    keys.append((len(who), -self._standing(who), who, bound))
         _, _, places, bound = min(keys)
         return places, min(bound, 1.0)
+
+    @cached_property
+    def _agreeing(self) -> list[float]:
+        """How much each labeler agrees with everybody."""
+        return (self.facts.agreement_low + self.facts.agreement_high).sum(axis=1).tolist()
+
+    def _standing(self, places: tuple[int, ...]) -> float:
+        """How much the members agree with everybody, rounded so that the order of adding does not show."""
+        return round(sum(self._agreeing[place] for place in places), 9)
+
+    def can_carry(self, facts: Facts) -> bool:
+        """Whether these facts only move the ends of the rows; who abstains, and how well, makes other columns."""
+        silent, before = facts.coverage_low < 1.0, self.facts
+        if not np.array_equal(silent, before.coverage_low < 1.0):
+            return False
+        same_low = np.array_equal(facts.accuracy_low[silent], before.accuracy_low[silent])
+        return same_low and np.array_equal(facts.accuracy_high[silent], before.accuracy_high[silent])
 
     def carried(self, facts: Facts) -> Found:
         """The same committees, with the bounds that their proofs give for these facts."""
         moved = [(shape, proofs._replace(bounds=proofs.bounds.copy())) for shape, proofs in self.looked_at]
         for shape, proofs in moved:
             carry_all(facts, shape, proofs)
-        return Found(moved, self.exhaustive, self.abstains)
+        return Found(moved, self.exhaustive, facts)
 
 
 class Search:
@@ -129,18 +157,16 @@ class Search:
     def run(self, facts: Facts, largest: int) -> Found:
         """Look at committees of up to `largest` members."""
         n = len(facts.accuracy_low)
-        sizes = [size for size in range(1, min(n, largest) + 1, 2)]
+        sizes = list(range(1, min(n, largest) + 1, 2))
         base = 3 if (facts.coverage_low < 1.0).any() else 2
-        if sum(math.comb(n, size) * base**size for size in sizes) <= EXHAUSTIVE:
-            looked_at = [part for size in sizes for part in self._bounds(facts, itertools.combinations(range(n), size))]
-            return Found(looked_at, True, facts.coverage_low < 1.0)
-        looked_at = [
-            part for size in sizes[:2] for part in self._bounds(facts, itertools.combinations(range(n), size))
-        ]
-        if len(sizes) > 1:
-            best, _ = Found([p for p in looked_at if p[1].places.shape[1] == 3], False, None).best()
-            self._grow(facts, best, sizes[2:], looked_at)
-        return Found(looked_at, False, facts.coverage_low < 1.0)
+        everybody = sum(math.comb(n, size) * base**size for size in sizes) <= EXHAUSTIVE
+        looked_at: list[tuple[Shape, Proofs]] = []
+        for size in sizes if everybody else sizes[:2]:
+            self._look(facts, _all_of_size(n, size), looked_at)
+        found = Found(looked_at, everybody, facts)
+        if not everybody and len(sizes) > 2:
+            self._grow(facts, found.best(size=3)[0], sizes[2:], looked_at)
+        return found
 
     def _grow(
         self, facts: Facts, best: tuple[int, ...], sizes: list[int], looked_at: list[tuple[Shape, Proofs]]
@@ -148,60 +174,58 @@ class Search:
         n = len(facts.accuracy_low)
         ranking = list(range(n))
         for size in sizes:
-            outside = [place for place in ranking if place not in best][: n if size < 7 else _SHORTLIST]
-            grown = (best + pair for pair in itertools.combinations(outside, 2))
-            best, bound = self._best(facts, grown, looked_at)
+            most = n if size < 7 else _SHORTLIST
+            outside = [place for place in ranking if place not in best][:most]
+            grown = [best + pair for pair in itertools.combinations(outside, 2)]
+            best, bound = Found(self._look(facts, np.array(grown), looked_at), False, facts).best()
             for _ in range(_EXCHANGES):
-                outside = [place for place in ranking if place not in best][: n if size < 7 else _SHORTLIST]
-                swaps = [
-                    (*best[:at], newcomer, *best[at + 1 :]) for newcomer in outside for at in range(len(best))
-                ]
+                outside = [place for place in ranking if place not in best][:most]
+                swaps = [(*best[:at], newcomer, *best[at + 1 :]) for newcomer in outside for at in range(size)]
                 if not swaps:
                     break
-                parts = self._bounds(facts, swaps)
-                looked_at += parts
+                parts = self._look(facts, np.array(swaps), looked_at)
+                other, other_bound = Found(parts, False, facts).best()
                 ranking = _ranked(parts, best, n)
-                other, other_bound = Found(parts, False, None).best()
-                if round(other_bound, _DIGITS) >= round(bound, _DIGITS):
+                if other_bound >= bound - _SAME:
                     break
                 best, bound = other, other_bound
 
-    def _best(
-        self, facts: Facts, committees: Iterable[tuple[int, ...]], looked_at: list[tuple[Shape, Proofs]]
-    ) -> tuple[tuple[int, ...], float]:
-        parts = self._bounds(facts, committees)
-        looked_at += parts
-        return Found(parts, False, None).best()
-
-    def _bounds(self, facts: Facts, committees: Iterable[tuple[int, ...]]) -> list[tuple[Shape, Proofs]]:
+    def _look(self, facts: Facts, table: Ints, looked_at: list[tuple[Shape, Proofs]]) -> list[tuple[Shape, Proofs]]:
         """Solve committees of one size; those with as many who abstain share the shape of their program."""
         abstains = facts.coverage_low < 1.0
-        table = np.array(list(committees), np.int64)
         silent = abstains[table]
         # Members who always vote come first: committees with as many who abstain then share a layout.
         table = np.take_along_axis(table, np.argsort(silent, axis=1, kind="stable"), axis=1)
         counts = silent.sum(axis=1)
+        capped = bool((facts.accuracy_high < 1.0).any())
         parts = []
         for count in np.unique(counts):
-            shape = self._shape(table.shape[1], int(count), bool((facts.accuracy_high < 1.0).any()))
+            shape = _shape(table.shape[1], int(count), capped, self.n_classes, self.ties)
             places = np.ascontiguousarray(table[counts == count])
-            proofs = Proofs(
-                places, np.empty(len(places)), np.empty(len(places)), np.empty((len(places), len(shape.kinds)))
-            )
+            m, rows = len(places), len(shape.kinds)
+            proofs = Proofs(places, np.empty(m), np.empty(m), np.empty((m, rows)))
             solve_all(facts, shape, proofs)
             parts.append((shape, proofs))
+        looked_at += parts
         return parts
 
-    def _shape(self, size: int, n_abstaining: int, capped: bool) -> Shape:
-        abstaining = (False,) * (size - n_abstaining) + (True,) * n_abstaining
-        plan = layout((1,) * size, abstaining, self.n_classes, capped)
-        cost = costs(plan, np.ones(size), self.ties)
-        return Shape(plan.features, plan.minus, cost, plan.kinds, plan.first, plan.second)
+
+@lru_cache(maxsize=32)
+def _all_of_size(n: int, size: int) -> Ints:
+    return np.array(list(itertools.combinations(range(n), size)), np.int64)
+
+
+@lru_cache(maxsize=128)
+def _shape(size: int, n_abstaining: int, capped: bool, n_classes: int, ties: str) -> Shape:
+    abstaining = (False,) * (size - n_abstaining) + (True,) * n_abstaining
+    plan = layout((1,) * size, abstaining, n_classes, capped)
+    cost = costs(plan, np.ones(size), ties)
+    return Shape(plan.features, plan.minus, cost, plan.kinds, plan.first, plan.second)
 
 
 def _ranked(parts: list[tuple[Shape, Proofs]], best: tuple[int, ...], n: int) -> list[int]:
     """Labelers by the smallest bound of a committee that took them in."""
-    smallest: Ints | Any = np.full(n, np.inf)
+    smallest = np.full(n, np.inf)
     for _, proofs in parts:
         for places, bound in zip(proofs.places, proofs.bounds, strict=True):
             smallest[places] = np.minimum(smallest[places], bound)

@@ -57,7 +57,7 @@ def maximise(features: Floats, cost: Floats, low: Floats, high: Floats) -> Solve
         if isinstance(found, Contradiction):
             return found
         pool = found
-    for rounds in range(1, 10_000):
+    for rounds in range(1, 10_000):  # noqa: B007 (told below)
         masses, duals = _restricted(features[:, pool], cost[pool], low, high)
         if masses is None:
             return _conflict(features[:, pool], low, high)
@@ -76,10 +76,7 @@ def _most(left: Floats, pool: Ints, above: float) -> Ints:
     """The columns outside the pool that the multipliers leave the most to."""
     outside = left.copy()
     outside[pool] = -np.inf
-    if len(outside) > _BATCH:
-        best = np.argpartition(outside, -_BATCH)[-_BATCH:]
-    else:
-        best = np.arange(len(outside))
+    best = np.argpartition(outside, -_BATCH)[-_BATCH:] if len(outside) > _BATCH else np.arange(len(outside))
     return np.sort(best[outside[best] > above])
 
 

@@ -15,15 +15,16 @@ import numpy as np
 from driftvote import theory
 from driftvote.agreements import StreamState, n_pairs
 from driftvote.committee.search import Found, Search
+from driftvote.kernels.accuracies import triplet_accuracies
 from driftvote.kernels.agreements import recount
 from driftvote.kernels.committees import Facts, fill_agreements
 from driftvote.kernels.layout import Codes, Floats, Ints, Rule
 from driftvote.labels import plain_vote
 from driftvote.models.committee_estimates import CommitteeEstimates, Record
-from driftvote.models.engine import Arrays, Engine, Labeled, WindowEngine, expect, joined
+from driftvote.models.engine import Arrays, Engine, Labeled, WindowEngine, joined
 from driftvote.models.estimates import EqualEstimates, Estimates
 
-CARRIES = 8
+CARRIES = 32
 """Every so many re-searches the programs are solved anew even if the proofs carried so far still serve."""
 
 WORSE = 0.01
@@ -35,8 +36,9 @@ class Plan:
     """Settings of the search, and the rows at which it is due.
 
     The programs are solved at *anchors* (multiples of `period`, and powers of two before the first one) and where the
-    window falls to half or less of what it was at the last search. At the other multiples of `refresh` their
-    multipliers are applied to the new agreements, which gives valid bounds for every committee in microseconds.
+    window falls to half or less of what it was at the last search. At the other multiples of `refresh` they are solved
+    if the window has doubled since or the bound would get worse by `WORSE`; otherwise their multipliers are applied to the
+    new agreements, which gives valid bounds for every committee in microseconds.
     Searches use windows of at most `cap` rows; since cap + period <= r_m + 1, the last r_m rows hold all they need.
     """
 
@@ -48,6 +50,7 @@ class Plan:
     delta: float
     accuracy_low: Floats
     accuracy_high: Floats
+    estimated: bool  # take the window's own estimates, less the allowance, in place of the lower ends
 
     @classmethod
     def made(cls, sizes: Ints, refresh: int, **rest: Any) -> Plan:
@@ -173,6 +176,10 @@ class CommitteeEngine(Engine):
         least = np.where(silent, np.maximum(coverage - stray, 0.0), 1.0)
         most = np.where(silent, np.minimum(coverage + stray, 1.0), 1.0)
         low, high = plan.accuracy_low, plan.accuracy_high
+        if plan.estimated:
+            guessed = np.empty(n)
+            triplet_accuracies(record.sums, record.votes, window, self.n_classes, False, guessed)
+            low = np.maximum(guessed - allowance, 1.0 / self.n_classes)
         if self.rule.diluted:
             chance = 1.0 / self.n_classes
             low, high = _diluted(low, least, most, chance, False), _diluted(high, least, most, chance, True)
@@ -185,24 +192,28 @@ class CommitteeEngine(Engine):
         """Search the committee with the window of a row that is this one or not long past."""
         record = Record.of_window(row, window, *self._counted(row, window))
         facts, allowance = self.facts(record)
-        if self.plan.is_anchor(row) or 2 * window <= self.record.window:
+        fallen, grown = 2 * window <= self.record.window, window >= 2 * self.solved.window
+        if self.plan.is_anchor(row) or fallen or grown:
             found = self._solve(facts)
         else:
-            found = self._proofs().carried(facts)
-            others = not np.array_equal(found.abstains, facts.coverage_low < 1.0)
-            if others or found.best()[1] > self.solved.bound + WORSE:
-                found = self._solve(facts)
-        places, bound = found.best()
+            found = self._carried(facts)
+        places, bound = found.winner
         self.record = record.decided(places, bound, allowance)
         if found is self._found:
             self.solved = self.record
 
+    def _carried(self, facts: Facts) -> Found:
+        """The proofs of the last programs, carried to these facts if they can be and still serve."""
+        proofs = self._found or self._solve(self.facts(self.solved)[0])
+        if proofs.can_carry(facts):
+            found = proofs.carried(facts)
+            if found.winner[1] <= self.solved.bound + WORSE:
+                return found
+        return self._solve(facts)
+
     def _solve(self, facts: Facts) -> Found:
         self._found = self._search.run(facts, self.plan.largest)
         return self._found
-
-    def _proofs(self) -> Found:
-        return self._found or self._solve(self.facts(self.solved)[0])
 
     def _counted(self, row: int, window: int) -> tuple[Ints, Ints]:
         """Pair sums and votes of the window of a row: kept ones, or counted from the rows."""
