@@ -19,7 +19,7 @@ import numpy as np
 from driftvote.committee.known import Known
 from driftvote.committee.reduction import costs, layout
 from driftvote.errors import SettingError
-from driftvote.kernels.committees import NO_BOUND, Facts, Proofs, Shape, carry_all, solve_all
+from driftvote.kernels.committees import NO_BOUND, Carried, Facts, Proofs, Shape, carry, solve_all
 from driftvote.kernels.layout import Ints
 
 LARGEST = 9
@@ -29,6 +29,10 @@ EXHAUSTIVE = 2**15
 _SHORTLIST = 10  # outsiders that are tried in committees of seven and nine
 _EXCHANGES = 8  # rounds of exchanges at most
 _SAME = 1e-9  # bounds that differ by less are the same
+
+
+Part = tuple[Shape, Proofs]
+"""Committees that share the shape of their program."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +82,10 @@ def find_committee(facts: Known, largest: int = LARGEST, ties: str = "half") -> 
         )
     found = Search(facts.n_classes, ties).run(facts.facts(), largest)
     best, bound = found.winner
-    single, single_bound = found.best(size=1)
+    single, single_bound = found.best(found.facts, size=1)
     return Committee(
-        members=tuple(facts.names[place] for place in best),
-        places=best,
+        members=tuple(facts.names[place] for place in sorted(best)),
+        places=tuple(sorted(best)),
         bound=bound,
         best_single=facts.names[single[0]],
         single_bound=single_bound,
@@ -91,45 +95,32 @@ def find_committee(facts: Known, largest: int = LARGEST, ties: str = "half") -> 
     )
 
 
-@dataclass(frozen=True)
 class Found:
     """Everything a search looked at, so that the proofs can be carried to new agreements."""
 
-    looked_at: list[tuple[Shape, Proofs]]
-    exhaustive: bool
-    facts: Facts
+    def __init__(self, facts: Facts, exhaustive: bool = False) -> None:
+        self.facts = facts
+        self.exhaustive = exhaustive
+        self.looked_at: list[Part] = []
 
     @cached_property
     def winner(self) -> tuple[tuple[int, ...], float]:
-        """The best of all."""
-        return self.best()
-
-    def best(self, size: int | None = None) -> tuple[tuple[int, ...], float]:
-        """Places and bound of the committee with the smallest bound.
+        """Places and bound of the best committee, once the search is over.
 
         Among equals: fewer members, then those that agree most with the whole panel, then the first places.
         """
-        parts = [proofs for _, proofs in self.looked_at if size in (None, proofs.places.shape[1])]
-        lowest = [float(proofs.bounds.min()) for proofs in parts]
-        least = min(lowest)
-        keys = []
-        for proofs, low in zip(parts, lowest, strict=True):
-            if low <= least + _SAME:
-                near = np.flatnonzero(proofs.bounds <= least + _SAME)
-                for members, bound in zip(proofs.places[near].tolist(), proofs.bounds[near].tolist(), strict=True):
-                    who = tuple(sorted(members))
-                    keys.append((len(who), -self._standing(who), who, bound))
-        _, _, places, bound = min(keys)
-        return places, min(bound, 1.0)
+        return self.best(self.facts)
+
+    def best(self, facts: Facts, size: int | None = None) -> tuple[tuple[int, ...], float]:
+        """The best committee by what the proofs say of these facts, and its bound."""
+        proofs = self._carried if size is None else _flat([p for p in self.looked_at if p[1].places.shape[1] == size])
+        bounds = np.empty(len(proofs.left))
+        place = carry(facts, proofs, bounds)
+        return tuple(member for member in proofs.places[place].tolist() if member >= 0), float(bounds[place])
 
     @cached_property
-    def _agreeing(self) -> list[float]:
-        """How much each labeler agrees with everybody."""
-        return (self.facts.agreement_low + self.facts.agreement_high).sum(axis=1).tolist()
-
-    def _standing(self, places: tuple[int, ...]) -> float:
-        """How much the members agree with everybody, rounded so that the order of adding does not show."""
-        return round(sum(self._agreeing[place] for place in places), 9)
+    def _carried(self) -> Carried:
+        return _flat(self.looked_at)
 
     def can_carry(self, facts: Facts) -> bool:
         """Whether these facts only move the ends of the rows; who abstains, and how well, makes other columns."""
@@ -139,12 +130,23 @@ class Found:
         same_low = np.array_equal(facts.accuracy_low[silent], before.accuracy_low[silent])
         return same_low and np.array_equal(facts.accuracy_high[silent], before.accuracy_high[silent])
 
-    def carried(self, facts: Facts) -> Found:
-        """The same committees, with the bounds that their proofs give for these facts."""
-        moved = [(shape, proofs._replace(bounds=proofs.bounds.copy())) for shape, proofs in self.looked_at]
-        for shape, proofs in moved:
-            carry_all(facts, shape, proofs)
-        return Found(moved, self.exhaustive, facts)
+
+def _flat(parts: list[Part]) -> Carried:
+    """The multipliers of all parts, one after the other. A single labeler never contradicts itself: some remain."""
+    widest = max(proofs.places.shape[1] for _, proofs in parts)
+    counts, rows, lefts, tables = [], [], [], []
+    for shape, proofs in sorted(parts, key=lambda part: part[1].places.shape[1]):
+        kept = np.flatnonzero(proofs.bounds < NO_BOUND)
+        duals, places = proofs.duals[kept], proofs.places[kept]
+        m, r = np.nonzero(duals)
+        first, second = places[m, shape.first[r]], places[m, shape.second[r]]
+        rows.append((shape.kinds[r], first, second, duals[m, r]))
+        counts.append(np.bincount(m, minlength=len(kept)))
+        lefts.append(proofs.left[kept])
+        tables.append(np.pad(places, [(0, 0), (0, widest - places.shape[1])], constant_values=-1))
+    start = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
+    kinds, firsts, seconds, multipliers = (np.concatenate(column) for column in zip(*rows, strict=True))
+    return Carried(start, kinds, firsts, seconds, multipliers, np.concatenate(lefts), np.concatenate(tables))
 
 
 class Search:
@@ -160,37 +162,35 @@ class Search:
         sizes = list(range(1, min(n, largest) + 1, 2))
         base = 3 if (facts.coverage_low < 1.0).any() else 2
         everybody = sum(math.comb(n, size) * base**size for size in sizes) <= EXHAUSTIVE
-        looked_at: list[tuple[Shape, Proofs]] = []
+        found = Found(facts, everybody)
         for size in sizes if everybody else sizes[:2]:
-            self._look(facts, _all_of_size(n, size), looked_at)
-        found = Found(looked_at, everybody, facts)
+            found.looked_at += self._look(facts, _all_of_size(n, size))
         if not everybody and len(sizes) > 2:
-            self._grow(facts, found.best(size=3)[0], sizes[2:], looked_at)
+            self._grow(found, found.best(facts, size=3)[0], sizes[2:])
         return found
 
-    def _grow(
-        self, facts: Facts, best: tuple[int, ...], sizes: list[int], looked_at: list[tuple[Shape, Proofs]]
-    ) -> None:
-        n = len(facts.accuracy_low)
+    def _grow(self, found: Found, best: tuple[int, ...], sizes: list[int]) -> None:
+        facts, n = found.facts, len(found.facts.accuracy_low)
         ranking = list(range(n))
         for size in sizes:
             most = n if size < 7 else _SHORTLIST
             outside = [place for place in ranking if place not in best][:most]
-            grown = [best + pair for pair in itertools.combinations(outside, 2)]
-            best, bound = Found(self._look(facts, np.array(grown), looked_at), False, facts).best()
+            parts = self._look(facts, np.array([best + pair for pair in itertools.combinations(outside, 2)]))
+            bound = np.inf
             for _ in range(_EXCHANGES):
+                found.looked_at += parts
+                other, other_bound = _best_of(parts, facts)
+                if other_bound >= bound - _SAME:
+                    break
+                best, bound = other, other_bound
                 outside = [place for place in ranking if place not in best][:most]
                 swaps = [(*best[:at], newcomer, *best[at + 1 :]) for newcomer in outside for at in range(size)]
                 if not swaps:
                     break
-                parts = self._look(facts, np.array(swaps), looked_at)
-                other, other_bound = Found(parts, False, facts).best()
+                parts = self._look(facts, np.array(swaps))
                 ranking = _ranked(parts, best, n)
-                if other_bound >= bound - _SAME:
-                    break
-                best, bound = other, other_bound
 
-    def _look(self, facts: Facts, table: Ints, looked_at: list[tuple[Shape, Proofs]]) -> list[tuple[Shape, Proofs]]:
+    def _look(self, facts: Facts, table: Ints) -> list[Part]:
         """Solve committees of one size; those with as many who abstain share the shape of their program."""
         abstains = facts.coverage_low < 1.0
         silent = abstains[table]
@@ -206,8 +206,13 @@ class Search:
             proofs = Proofs(places, np.empty(m), np.empty(m), np.empty((m, rows)))
             solve_all(facts, shape, proofs)
             parts.append((shape, proofs))
-        looked_at += parts
         return parts
+
+
+def _best_of(parts: list[Part], facts: Facts) -> tuple[tuple[int, ...], float]:
+    found = Found(facts)
+    found.looked_at = [part for part in parts if (part[1].bounds < NO_BOUND).any()]
+    return found.winner if found.looked_at else ((), 1.0)
 
 
 @lru_cache(maxsize=32)

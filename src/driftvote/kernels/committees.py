@@ -97,17 +97,75 @@ def solve_all(facts: Facts, shape: Shape, proofs: Proofs) -> None:
             proofs.bounds[m] = min(1.0, max(0.0, weak_bound(proofs.left[m], low, high, proofs.duals[m])))
 
 
+class Carried(NamedTuple):
+    """The proofs of many committees, of any shapes, as the few multipliers that are not zero.
+
+    Committees come by size, then in the order of their places; contradictory ones are left out.
+    """
+
+    start: Ints  # (committees + 1,): where the multipliers of each begin
+    kinds: Ints  # of the rows that they belong to
+    first: Ints  # labelers of those rows
+    second: Ints
+    duals: Floats
+    left: Floats  # (committees,)
+    places: Ints  # (committees, largest size): members, then -1
+
+
 @jit
-def carry_all(facts: Facts, shape: Shape, proofs: Proofs) -> None:
-    """The bounds that the same multipliers prove for new agreements; a contradiction stays one."""
-    n_rows = shape.kinds.shape[0]
-    low, high, ratio = np.empty(n_rows), np.empty(n_rows), np.empty(n_rows)
-    i, j = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=np.int64)
-    for m in range(proofs.places.shape[0]):
-        if proofs.bounds[m] < NO_BOUND:
-            _places(proofs.places[m], shape, i, j)
-            fill_ends(facts, shape.kinds, i, j, low, high, ratio)
-            proofs.bounds[m] = min(1.0, max(0.0, weak_bound(proofs.left[m], low, high, proofs.duals[m])))
+def _end(facts: Facts, kind: int, i: int, j: int, upper: bool) -> float:
+    """One end of a row: what `fill_ends` puts there."""
+    if kind == ACCURACY:
+        return facts.accuracy_high[i] if upper else facts.accuracy_low[i]
+    if kind == COVERAGE:
+        return facts.coverage_high[i] if upper else facts.coverage_low[i]
+    if kind == AGREEMENT or (kind == AGREEMENT_HIGH and upper) or (kind == AGREEMENT_LOW and not upper):
+        return facts.agreement_high[i, j] if upper else facts.agreement_low[i, j]
+    if (kind == ACCURACY_LOW and not upper) or (kind == ACCURACY_HIGH and upper):
+        return 0.0
+    return 1.0 if upper else -1.0
+
+
+@jit
+def carry(facts: Facts, proofs: Carried, bounds: Floats) -> int:
+    """The bounds that the same multipliers prove for other facts, and the best committee by them.
+
+    Among bounds that are equal up to 1e-9: fewer members, then those that agree most with the panel, then the first.
+    """
+    least = np.inf
+    for m in range(bounds.shape[0]):
+        total = proofs.left[m]
+        for k in range(proofs.start[m], proofs.start[m + 1]):
+            dual = proofs.duals[k]
+            total += dual * _end(facts, proofs.kinds[k], proofs.first[k], proofs.second[k], dual > 0.0)
+        bounds[m] = min(1.0, max(0.0, total))
+        least = min(least, bounds[m])
+    standing = _standing(facts)
+    found, fewest, best = -1, 0, -np.inf
+    for m in range(bounds.shape[0]):
+        if bounds[m] <= least + 1e-9:
+            size, total = 0, 0.0
+            for place in proofs.places[m]:
+                if place >= 0:
+                    size += 1
+                    total += standing[place]
+            # Sums in another order differ in their last bits: those are no better standing.
+            if found < 0 or (size <= fewest and total > best + 1e-9):
+                found, fewest, best = m, size, total
+    return found
+
+
+@jit
+def _standing(facts: Facts) -> Floats:
+    """Each labeler's agreement with the middle one of the others: a copy that always agrees does not lift it."""
+    n = facts.agreement_low.shape[0]
+    out = np.empty(n)
+    for i in range(n):
+        around = facts.agreement_low[i] + facts.agreement_high[i]
+        around[i] = np.inf
+        around.sort()
+        out[i] = around[max(0, n - 2) // 2]
+    return out
 
 
 @jit
@@ -122,3 +180,17 @@ def fill_agreements(sums: Ints, scale: float, allowance: float, facts: Facts) ->
             facts.agreement_low[i, j] = facts.agreement_low[j, i] = low
             facts.agreement_high[i, j] = facts.agreement_high[j, i] = high
             pair += 1
+
+
+@jit
+def fill_coverages(votes: Ints, window: int, stray: float, facts: Facts) -> bool:
+    """Ranges of the coverages; who never abstained in the window is taken to vote always. Whether anybody did."""
+    abstained = False
+    for i in range(votes.shape[0]):
+        facts.coverage_low[i] = facts.coverage_high[i] = 1.0
+        if votes[i] < window:
+            abstained = True
+            coverage = votes[i] / window
+            facts.coverage_low[i] = max(0.0, coverage - stray)
+            facts.coverage_high[i] = min(1.0, coverage + stray)
+    return abstained

@@ -17,7 +17,7 @@ from driftvote.agreements import StreamState, n_pairs
 from driftvote.committee.search import Found, Search
 from driftvote.kernels.accuracies import triplet_accuracies
 from driftvote.kernels.agreements import recount
-from driftvote.kernels.committees import Facts, fill_agreements
+from driftvote.kernels.committees import Facts, fill_agreements, fill_coverages
 from driftvote.kernels.layout import Codes, Floats, Ints, Rule
 from driftvote.labels import plain_vote
 from driftvote.models.committee_estimates import CommitteeEstimates, Record
@@ -35,11 +35,11 @@ WORSE = 0.01
 class Plan:
     """Settings of the search, and the rows at which it is due.
 
-    The programs are solved at *anchors* (multiples of `period`, and powers of two before the first one) and where the
+    The programs are solved at *anchors* (multiples of `period`, and powers of four before the first one) and where the
     window falls to half or less of what it was at the last search. At the other multiples of `refresh` they are solved
-    if the window has doubled since or the bound would get worse by `WORSE`; otherwise their multipliers are applied to the
-    new agreements, which gives valid bounds for every committee in microseconds.
-    Searches use windows of at most `cap` rows; since cap + period <= r_m + 1, the last r_m rows hold all they need.
+    if the window has grown fourfold since or the bound would get worse by `WORSE`; otherwise their multipliers are
+    applied to the new agreements, which gives valid bounds for every committee in microseconds. Searches use windows
+    of at most `cap` rows; since cap + period <= r_m + 1, the last r_m rows hold all they need.
     """
 
     refresh: int
@@ -64,18 +64,27 @@ class Plan:
 
     def is_anchor(self, row: int) -> bool:
         """Whether the programs are solved at this row whatever happens."""
-        return row % self.period == 0 or (row < self.period and row & (row - 1) == 0)
+        return row % self.period == 0 or (row < self.period and row == _power_of_four(row))
 
     def last_anchor(self, row: int) -> int:
         """The last anchor up to this row (from 1)."""
-        return row - row % self.period if row >= self.period else 1 << (row.bit_length() - 1)
+        return row - row % self.period if row >= self.period else _power_of_four(row)
 
     def next_due(self, row: int) -> int:
         """The next row after this one at which a search is due."""
         due = row - row % self.refresh + self.refresh
         anchor = row - row % self.period + self.period
-        power = 1 << row.bit_length()
+        power = 4 * _power_of_four(row) if row else 1
         return min(due, anchor, power) if power < self.period else min(due, anchor)
+
+
+def _power_of_four(row: int) -> int:
+    """The largest power of four up to a row.
+
+    >>> [_power_of_four(row) for row in (1, 3, 4, 63, 64)]
+    [1, 1, 4, 16, 64]
+    """
+    return int(4 ** ((row.bit_length() - 1) // 2))
 
 
 class CommitteeEngine(Engine):
@@ -166,54 +175,49 @@ class CommitteeEngine(Engine):
     def facts(self, record: Record) -> tuple[Facts, float]:
         """What the window of a search says of the panel, and the allowance for its agreements."""
         n, plan, window = self.n_labelers, self.plan, record.window
-        coverage = record.votes / window
-        silent = record.votes < window
-        count = n_pairs(n) + (n if silent.any() else 0)
-        factor = theory.statistics_factor(count, len(self.rule.sizes), plan.delta)
-        allowance, stray = theory.window_allowances(factor, window, self.n_classes)
-        if plan.allowance is not None:
-            allowance, stray = plan.allowance, plan.allowance / 2.0
-        least = np.where(silent, np.maximum(coverage - stray, 0.0), 1.0)
-        most = np.where(silent, np.minimum(coverage + stray, 1.0), 1.0)
+        allowance, stray = self._allowances(record)
         low, high = plan.accuracy_low, plan.accuracy_high
         if plan.estimated:
-            guessed = np.empty(n)
-            triplet_accuracies(record.sums, record.votes, window, self.n_classes, False, guessed)
-            low = np.maximum(guessed - allowance, 1.0 / self.n_classes)
-        if self.rule.diluted:
-            chance = 1.0 / self.n_classes
-            low, high = _diluted(low, least, most, chance, False), _diluted(high, least, most, chance, True)
-            least = most = np.ones(n)
-        facts = Facts(low, high, np.ones((n, n)), np.ones((n, n)), least, most)
+            low = np.empty(n)
+            triplet_accuracies(record.sums, record.votes, window, self.n_classes, False, low)
+            low = np.maximum(low - allowance, 1.0 / self.n_classes)
+        facts = Facts(low, high, np.ones((n, n)), np.ones((n, n)), np.empty(n), np.empty(n))
         fill_agreements(record.sums, float(window * (self.n_classes - 1)), allowance, facts)
-        return facts, allowance
+        fill_coverages(record.votes, window, stray, facts)
+        return (_filled(facts, 1.0 / self.n_classes) if self.rule.diluted else facts), allowance
+
+    def _allowances(self, record: Record) -> tuple[float, float]:
+        """How far agreements and coverages may be off: what the user says, or the bound of the window."""
+        if self.plan.allowance is not None:
+            return self.plan.allowance, self.plan.allowance / 2.0
+        n = self.n_labelers
+        count = n_pairs(n) + (n if (record.votes < record.window).any() else 0)
+        factor = theory.statistics_factor(count, len(self.rule.sizes), self.plan.delta)
+        return theory.window_allowances(factor, record.window, self.n_classes)
 
     def _search_at(self, row: int, window: int) -> None:
         """Search the committee with the window of a row that is this one or not long past."""
         record = Record.of_window(row, window, *self._counted(row, window))
         facts, allowance = self.facts(record)
-        fallen, grown = 2 * window <= self.record.window, window >= 2 * self.solved.window
-        if self.plan.is_anchor(row) or fallen or grown:
-            found = self._solve(facts)
+        fallen, grown = 2 * window <= self.record.window, window >= 4 * self.solved.window
+        places: tuple[int, ...] = ()
+        if not (fallen or grown or self.plan.is_anchor(row)):
+            places, bound = self._carried(facts)
+        if places:
+            self.record = record.decided(places, bound, allowance)
         else:
-            found = self._carried(facts)
-        places, bound = found.winner
-        self.record = record.decided(places, bound, allowance)
-        if found is self._found:
-            self.solved = self.record
+            self._found = self._search.run(facts, self.plan.largest)
+            self.record = self.solved = record.decided(*self._found.winner, allowance)
 
-    def _carried(self, facts: Facts) -> Found:
-        """The proofs of the last programs, carried to these facts if they can be and still serve."""
-        proofs = self._found or self._solve(self.facts(self.solved)[0])
-        if proofs.can_carry(facts):
-            found = proofs.carried(facts)
-            if found.winner[1] <= self.solved.bound + WORSE:
-                return found
-        return self._solve(facts)
-
-    def _solve(self, facts: Facts) -> Found:
-        self._found = self._search.run(facts, self.plan.largest)
-        return self._found
+    def _carried(self, facts: Facts) -> tuple[tuple[int, ...], float]:
+        """The best committee by the proofs of the last programs; nobody where they say too little of these facts."""
+        if self._found is None:
+            self._found = self._search.run(self.facts(self.solved)[0], self.plan.largest)
+        if self._found.can_carry(facts):
+            places, bound = self._found.best(facts)
+            if bound <= self.solved.bound + WORSE:
+                return places, bound
+        return (), 1.0
 
     def _counted(self, row: int, window: int) -> tuple[Ints, Ints]:
         """Pair sums and votes of the window of a row: kept ones, or counted from the rows."""
@@ -264,7 +268,10 @@ def _engine_at(rule: Rule, past: Codes, row: int, n_labelers: int) -> WindowEngi
     return engine
 
 
-def _diluted(ends: Floats, least: Floats, most: Floats, chance: float, upper: bool) -> Floats:
-    """An end of the accuracies once abstentions are random votes, with the coverage that makes it safest."""
-    coverage = np.where((ends > chance) == upper, most, least)
-    return chance + coverage * (ends - chance)
+def _filled(facts: Facts, chance: float) -> Facts:
+    """Once abstentions are random votes everybody votes, and is right as often as that leaves possible."""
+    low, high, least, most = facts.accuracy_low, facts.accuracy_high, facts.coverage_low, facts.coverage_high
+    low = chance + np.where(low > chance, least, most) * (low - chance)
+    high = chance + np.where(high > chance, most, least) * (high - chance)
+    always = np.ones(len(low))
+    return facts._replace(accuracy_low=low, accuracy_high=high, coverage_low=always, coverage_high=always)
