@@ -5,7 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any
 
+import numpy as np
+
 from driftvote.agreements import agreement_matrix
+from driftvote.dependence import Dependence, dependence
 from driftvote.errors import DriftvoteError
 from driftvote.kernels.layout import Codes, Floats, Ints, Rule
 from driftvote.kernels.windows import choose_level
@@ -13,6 +16,10 @@ from driftvote.models.base import LabelModel
 from driftvote.models.engine import Engine, WindowEngine, equal_vote
 from driftvote.models.settings import Number, clip_range, threads
 from driftvote.weights import effective_clip, products_may_overflow
+
+
+DESCRIBED = 40
+"""Labelers up to which `describe` looks for dependence: the pairs of more take seconds."""
 
 
 class WindowedLabelModel(LabelModel):
@@ -53,6 +60,29 @@ class WindowedLabelModel(LabelModel):
         if not isinstance(self._engine, WindowEngine) or not self.n_rows:
             raise DriftvoteError("there are no agreements yet: the model has seen no rows")
         return self._engine
+
+    def dependence(self) -> Dependence:
+        """Whether labelers err independently, as far as the agreements of the current window tell.
+
+        Pairs that agree more than independent errors explain, near-copies, and how many independent labelers the
+        panel is worth; see `driftvote.dependence` for what cannot be seen.
+        """
+        engine = self._started()
+        memory = engine.state.memory
+        level = choose_level(memory, engine.rule)
+        return dependence(
+            memory.sums[level], self._votes_that_count(level), self.window, engine.n_classes, self.labelers
+        )
+
+    def _votes_that_count(self, level: int) -> Ints:
+        """Votes in a window; random ones stand for abstentions where the paper's protocol asks for it."""
+        votes = self._started().state.memory.votes[level]
+        return np.full(len(votes), self.window) if self.abstentions == "random" else votes
+
+    def _describe_labelers(self) -> list[str]:
+        many = len(self.labelers) > DESCRIBED
+        told = [f"dependence: dependence() looks at all pairs of {len(self.labelers)} labelers"]
+        return super()._describe_labelers() + (told if many else self.dependence().lines())
 
     @property
     def agreements(self) -> Floats:
