@@ -238,7 +238,7 @@ class _Fit:
         free = own < 1.0 - 1e-6  # a pair that its own agreement determines has nothing left to test
         error = np.sqrt(np.maximum(variance, 1e-12) / self.window)
         self.z = np.where(free, left / error, 0.0)
-        deleted = np.where(free, left / np.where(free, 1.0 - own, 1.0), 0.0)
+        deleted = left / np.where(own < 0.8, 1.0 - own, 1.0)  # where others say little of it, what is left stands
         # What the others predict for a pair is an agreement, whatever the straight line through them says.
         self.deleted = self.observed - np.clip(self.observed - deleted, -1.0, 1.0)
         self.skill_variance = np.einsum("hk,kl,hl->h", gain, among, gain, optimize=True) / self.window

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from driftvote.errors import SettingError
 from driftvote.kernels.layout import Rule
+from driftvote.models.guarantee import Guarantee, make_guarantee
 from driftvote.models.settings import Number, positive, probability
 from driftvote.models.windowed import WindowedLabelModel
 from driftvote.windows import WindowGrid, WindowTest, check_exact, explain_choice, level_tests
@@ -134,6 +136,30 @@ class AdaptiveLabelModel(WindowedLabelModel):
             limit=tests.limit,
             certain=tests.certain,
             **self._rule_ends(n_labelers),
+        )
+
+    def guarantee(self, tau: Number = 0.1) -> Guarantee:
+        """The method's guarantee as numbers at the current row: what is proved, and what nobody knows.
+
+        `tau`: every labeler is right with probability at least 1/K + tau, abstentions counted as blind guesses.
+
+        >>> model = AdaptiveLabelModel()
+        >>> _ = model.label_stream([[1, 1, 1], [0, 0, 0]] * 2048)
+        >>> told = model.guarantee(tau=0.3)
+        >>> told.window, round(told.factor, 2), round(told.phi, 1), round(told.agreement_error, 3)
+        (4096, 4.13, 76.1, 0.065)
+        """
+        engine = self._started()
+        low, high = 0.0, 1.0 - 1.0 / self._form.n_classes
+        if not low < positive("tau", tau) <= high:
+            raise SettingError(f"tau must lie above 0 and be at most {high:.4g}, not {tau!r}")
+        return make_guarantee(
+            self.windows,
+            engine.n_labelers,
+            self._form.n_classes,
+            (self.beta, self.delta),
+            (self.n_rows, self.window),
+            tau,
         )
 
     def why_window(self) -> list[WindowTest]:

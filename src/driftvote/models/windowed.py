@@ -17,8 +17,7 @@ from driftvote.models.engine import Engine, WindowEngine, equal_vote
 from driftvote.models.settings import Number, clip_range, threads
 from driftvote.weights import effective_clip, products_may_overflow
 
-
-DESCRIBED = 40
+DESCRIBED = 30
 """Labelers up to which `describe` looks for dependence: the pairs of more take seconds."""
 
 
