@@ -51,6 +51,7 @@ class Batch:
     times: Times | None = None
     origin: Origin = field(default_factory=Origin)
     first_rows: tuple[int, ...] = ()  # where each name first appears; empty: all are there from the start
+    members: tuple[str, ...] | None = None  # labelers behind the names, where those are families
 
 
 def is_iterator_of_chunks(data: object) -> bool:

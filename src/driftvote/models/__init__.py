@@ -2,10 +2,11 @@
 
 from driftvote.models.adaptive import AdaptiveLabelModel
 from driftvote.models.base import LabelModel, load
+from driftvote.models.certified import StepCertificate
 from driftvote.models.committee import CommitteeLabelModel
 from driftvote.models.fixed_window import FixedWindowLabelModel
 from driftvote.models.majority import MajorityLabelModel
-from driftvote.models.results import LabeledStream, Step, StepCertificate
+from driftvote.models.results import LabeledStream, Step
 
 __all__ = [
     "AdaptiveLabelModel",

@@ -67,6 +67,16 @@ def aligned(batch: Batch, roster: Roster) -> Codes:
     return codes
 
 
+def aligned_for_prediction(batch: Batch, roster: Roster) -> Codes:
+    """The batch's columns for a prediction; names that nobody knows are left out, unless they had to be declared."""
+    if batch.names is None:
+        roster.for_width(batch.codes.shape[1])
+        return batch.codes
+    if roster.closed:
+        roster.joined_by(batch.names)  # refuses unknown names
+    return aligned(batch, roster if roster.names else Roster(batch.names))
+
+
 def checked_times(times: Times | None, latest: LastTime) -> LastTime:
     """The latest time once the batch is in, or an error for the first row that goes back."""
     if times is None:

@@ -10,15 +10,23 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from driftvote.doors import Batch, is_empty_chunk, is_iterator_of_chunks, read_batch, read_row
+from driftvote.doors import Batch, is_empty_chunk, is_iterator_of_chunks
 from driftvote.errors import OrderError, StateError
 from driftvote.files.state import read_state, write_state
 from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
 from driftvote.labelers import Roster
 from driftvote.labels import tie_draws
-from driftvote.models.admission import Admitted, aligned, checked_times, parts_by_roster, refuse_newcomers
+from driftvote.models.admission import (
+    Admitted,
+    aligned,
+    aligned_for_prediction,
+    checked_times,
+    parts_by_roster,
+    refuse_newcomers,
+)
 from driftvote.models.engine import Engine, joined
 from driftvote.models.estimates import EqualEstimates
+from driftvote.models.families import Families
 from driftvote.models.known import KnownNow
 from driftvote.models.results import LabeledStream, Step
 from driftvote.models.settings import ABSTENTIONS, one_of, tie_policy, whole
@@ -52,12 +60,15 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
         abstentions: str,
         tie_break_policy: str,
         seed: int,
+        groups: Any = None,
     ) -> None:
         self._form = declare_votes(votes, n_classes, classes, abstain)
         self.abstentions = one_of("abstentions", abstentions, ABSTENTIONS)
         self.tie_break_policy = tie_policy(tie_break_policy)
         self.seed = whole("seed", seed)
-        self._roster = Roster.declared(labelers)
+        declared = Roster.declared(labelers)
+        self._families = Families(groups, declared)
+        self._roster = self._families.roster(declared)
         self._engine: Engine | None = None
         self._last_time: tuple[str, Any] | None = None
         self._settings: dict[str, Any] = {
@@ -65,10 +76,11 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
             "votes": votes,
             "classes": None if classes is None else list(self._form.classes),
             "abstain": None if classes is None else self._form.abstain,
-            "labelers": None if labelers is None else list(self._roster.names),
+            "labelers": None if labelers is None else list(declared.names),
             "abstentions": self.abstentions,
             "tie_break_policy": self.tie_break_policy,
             "seed": self.seed,
+            "groups": self._families.family or None,
         }
 
     # -- what a subclass provides --------------------------------------------------------------
@@ -93,7 +105,7 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
         `row` is a sequence of votes, one for each labeler, or a dict {labeler: vote} in which who is
         missing abstains and a new name joins.
         """
-        batch = read_row(row, self._form, self._roster)
+        batch = self._families.read_row(row, self._form, self._roster)
         return self._label(batch)[0]
 
     def label_stream(
@@ -126,14 +138,14 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
         keys = {"time": time, "task": task, "labeler": labeler, "label": label}
         if is_iterator_of_chunks(data):
             return self._label_chunks(data, keys)
-        return self._label(read_batch(data, self._form, self._roster, **keys))
+        return self._label(self._families.read(data, self._form, self._roster, **keys))
 
     def _label_chunks(self, chunks: Iterator[Any], keys: dict[str, str | None]) -> Iterator[LabeledStream]:
         for chunk in chunks:
             if is_empty_chunk(chunk):
                 yield self._nothing()
             else:
-                yield self._label(read_batch(chunk, self._form, self._roster, **keys))
+                yield self._label(self._families.read(chunk, self._form, self._roster, **keys))
 
     def _nothing(self) -> LabeledStream:
         """The result of a chunk without rows, so that chunks and results stay side by side."""
@@ -149,10 +161,14 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
             draws = tie_draws(self.tie_break_policy, self.seed, engine.n_rows, len(codes))
             parts.append(engine.label(codes, draws))
             self._roster, self._engine = roster, engine
-        self._last_time = admitted.last_time
+        self._settle(admitted)
         said, names = joined(parts), self._roster.names
         n_votes = (batch.codes >= 0).sum(axis=1)
         return LabeledStream(said.labels, said.proba, said.estimates, n_votes, self._form, names, batch.origin)
+
+    def _settle(self, admitted: Admitted) -> None:
+        self._last_time = admitted.last_time
+        self._families.settle(admitted.batch)
 
     def partial_fit(self: Self, data: Any, **keys: str | None) -> Self:
         """Learn from more rows, label none. Takes what `label_stream` takes."""
@@ -160,18 +176,19 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
         for chunk in chunks:
             if chunk is not data and is_empty_chunk(chunk):
                 continue
-            admitted = self._admit(read_batch(chunk, self._form, self._roster, **keys))
+            admitted = self._admit(self._families.read(chunk, self._form, self._roster, **keys))
             for part, roster in admitted.parts:
                 codes, engine = self._prepared(admitted.batch, part, roster)
                 engine.learn(codes)
                 self._roster, self._engine = roster, engine
-            self._last_time = admitted.last_time
+            self._settle(admitted)
         return self
 
     def fit(self: Self, data: Any, **keys: str | None) -> Self:
         """Forget everything, then learn from rows, label none. Takes what `label_stream` takes."""
         fresh = self.clone().partial_fit(data, **keys)
         self._roster, self._engine, self._last_time = fresh._roster, fresh._engine, fresh._last_time
+        self._families = fresh._families
         return self
 
     # -- use what is known, change nothing -----------------------------------------------------
@@ -180,7 +197,7 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
         """Labels and probabilities of rows under the current weights."""
         if not self.n_rows:
             check_first_batch(self._form, batch.codes, batch.literal)
-        codes = self._aligned_for_prediction(batch)
+        codes = aligned_for_prediction(batch, self._roster)
         seen = self.n_rows
         if self.abstentions == "random":
             codes = fill_abstentions(codes, self.seed, seen, self._form.n_classes)
@@ -188,15 +205,6 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
         if self._engine is None or not seen:
             return self._first_vote(codes, draws)
         return self._engine.predict(codes, draws)
-
-    def _aligned_for_prediction(self, batch: Batch) -> Codes:
-        if batch.names is None:
-            self._roster.for_width(batch.codes.shape[1])
-            return batch.codes
-        if self._roster.closed:
-            self._roster.joined_by(batch.names)  # refuses unknown names
-        roster = self._roster if self._roster.names else Roster(batch.names)
-        return aligned(batch, roster)
 
     # -- admission: every check before anything changes ----------------------------------------
 
@@ -250,6 +258,7 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
         """Forget every row and every name that the votes brought; settings stay."""
         fresh = self.clone()
         self._roster, self._engine, self._last_time = fresh._roster, None, None
+        self._families = fresh._families
         return self
 
     def save(self, path: str | Path) -> None:
@@ -262,6 +271,7 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
             "settings": self._settings,
             "labelers": list(self._roster.names),
             "last_time": self._last_time,
+            "members": list(self._families.members.names),
         }
         write_state(path, header, {} if self._engine is None else self._engine.arrays())
 
@@ -280,6 +290,7 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
         try:
             model = kind(**header["settings"])
             model._roster = Roster(tuple(header["labelers"]), model._roster.closed)
+            model._families.members = Roster(tuple(header.get("members", ())), model._roster.closed)
             model._last_time = None if header["last_time"] is None else tuple(header["last_time"])
             if arrays:
                 model._engine = model._new_engine(len(model._roster))

@@ -82,6 +82,7 @@ class CommitteeLabelModel(AdaptiveLabelModel):
         tie_break_policy: str = "abstain",
         seed: int = 0,
         n_jobs: int = 1,
+        groups: Any = None,
     ) -> None:
         super().__init__(
             n_classes=n_classes,
@@ -97,6 +98,7 @@ class CommitteeLabelModel(AdaptiveLabelModel):
             tie_break_policy=tie_break_policy,
             seed=seed,
             n_jobs=n_jobs,
+            groups=groups,
         )
         self.tau = _checked_tau(tau, self._form.n_classes)
         self.estimated = isinstance(accuracies, str) and accuracies == "estimated"

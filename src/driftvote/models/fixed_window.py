@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +49,7 @@ class FixedWindowLabelModel(WindowedLabelModel):
         tie_break_policy: str = "abstain",
         seed: int = 0,
         n_jobs: int = 1,
+        groups: Any = None,
     ) -> None:
         super().__init__(
             n_classes=n_classes,
@@ -60,6 +62,7 @@ class FixedWindowLabelModel(WindowedLabelModel):
             tie_break_policy=tie_break_policy,
             seed=seed,
             n_jobs=n_jobs,
+            groups=groups,
         )
         self.fixed_window = None if window is None else checked_size(window, "window")
         self._settings["window"] = self.fixed_window

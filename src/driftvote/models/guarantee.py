@@ -57,12 +57,12 @@ class Guarantee:
         return "\n".join(
             [
                 f"With probability {1 - self.delta:.3g}, at row {self.rows}:",
-                f"  agreements over the last {self.window} rows are within {self.agreement_error:.3f} of their means there",
+                f"  agreements over the last {self.window} rows are within {self.agreement_error:.3f} of their means",
                 f"  accuracies are then {accuracy},"
                 f" if every labeler is right with probability {self.tau:.3g} above chance",
                 f"  the window is at most {self.phi:.1f} times worse than the best one in hindsight",
-                "Unknown: how much the labelers drifted inside the window. That comes on top; the rule keeps it near the",
-                "level of the noise, because a window with more would have been refused.",
+                "Unknown: how much the labelers drifted inside the window. That comes on top; the rule keeps it near",
+                "the level of the noise, because a window with more would have been refused.",
             ]
         )
 

@@ -10,6 +10,7 @@ from driftvote.kernels.layout import Floats
 from driftvote.labelers import Roster, show_names
 from driftvote.models.engine import Engine
 from driftvote.models.estimates import EqualEstimates, Estimates
+from driftvote.models.families import Families
 from driftvote.votes import VoteFormat
 
 
@@ -18,6 +19,7 @@ class KnownNow:
 
     _form: VoteFormat
     _roster: Roster
+    _families: Families
     _engine: Engine | None
     _settings: dict[str, Any]
 
@@ -28,7 +30,7 @@ class KnownNow:
 
     @property
     def labelers(self) -> tuple[str, ...]:
-        """Names of the labelers, in the order of every array; empty until votes name them."""
+        """Names of the labelers (with `groups=` of the families), in the order of every array."""
         return self._roster.names
 
     @property
@@ -82,6 +84,7 @@ class KnownNow:
             repr(self),
             f"votes: {self._form.describe()}",
             f"labelers: {names}",
+            *self._families.describe(),
             f"rows: {self.n_rows}, window: {self.window}",
         ]
         return "\n".join(lines + (self._describe_labelers() if self.n_rows else []))

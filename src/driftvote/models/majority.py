@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 from driftvote.kernels.layout import Codes, Floats, Ints
 from driftvote.labels import plain_vote
@@ -37,6 +38,7 @@ class MajorityLabelModel(LabelModel):
         abstentions: str = "zero",
         tie_break_policy: str = "abstain",
         seed: int = 0,
+        groups: Any = None,
     ) -> None:
         super().__init__(
             n_classes=n_classes,
@@ -47,6 +49,7 @@ class MajorityLabelModel(LabelModel):
             abstentions=abstentions,
             tie_break_policy=tie_break_policy,
             seed=seed,
+            groups=groups,
         )
 
     def _new_engine(self, n_labelers: int) -> EqualEngine:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from driftvote.doors import Batch, Origin, read_batch, read_row
+from driftvote.doors import Batch, Origin
 from driftvote.kernels.layout import Floats, Ints
 from driftvote.labelers import Roster
+from driftvote.models.families import Families
 from driftvote.votes import VoteFormat
 
 
@@ -15,6 +16,7 @@ class FamiliarWords:
 
     _form: VoteFormat
     _roster: Roster
+    _families: Families
 
     def _vote(self, batch: Batch, policy: str | None) -> tuple[Ints, Floats]:
         raise NotImplementedError
@@ -32,14 +34,14 @@ class FamiliarWords:
         pandas), a long frame gives a frame of task and label. With `return_probs`, a pair of labels
         and probabilities.
         """
-        batch = read_batch(data, self._form, self._roster, **keys)
+        batch = self._families.read(data, self._form, self._roster, **keys)
         codes, proba = self._vote(batch, tie_break_policy)
         labels = _shaped_labels(self._form.decode(codes), batch.origin)
         return (labels, _shaped_proba(proba, self._form, batch.origin)) if return_probs else labels
 
     def predict_proba(self, data: Any, **keys: str | None) -> Any:
         """Class probabilities of rows by the current weights; a column for each class."""
-        batch = read_batch(data, self._form, self._roster, **keys)
+        batch = self._families.read(data, self._form, self._roster, **keys)
         return _shaped_proba(self._vote(batch, None)[1], self._form, batch.origin)
 
     def learn_one(self, row: Any) -> None:
@@ -48,12 +50,12 @@ class FamiliarWords:
 
     def predict_one(self, row: Any) -> Any:
         """river's word: the label of one row by the current weights."""
-        codes, _ = self._vote(read_row(row, self._form, self._roster), None)
+        codes, _ = self._vote(self._families.read_row(row, self._form, self._roster), None)
         return self._form.decode_one(int(codes[0]))
 
     def predict_proba_one(self, row: Any) -> dict[Any, float]:
         """river's word: {class: probability} of one row by the current weights."""
-        _, proba = self._vote(read_row(row, self._form, self._roster), None)
+        _, proba = self._vote(self._families.read_row(row, self._form, self._roster), None)
         return dict(zip(self._form.classes, proba[0].tolist(), strict=True))
 
     def get_weights(self) -> Floats:
