@@ -88,7 +88,7 @@ def solve_all(facts: Facts, shape: Shape, proofs: Proofs) -> None:
         _places(proofs.places[m], shape, i, j)
         fill_ends(facts, shape.kinds, i, j, low, high, ratio)
         for r in range(n_rows):
-            if ratio[r] != 0.0:
+            if shape.kinds[r] == ACCURACY_LOW or shape.kinds[r] == ACCURACY_HIGH:
                 features[r] = shape.features[r] - ratio[r] * shape.minus[r]
         ended = worst_case(features, shape.cost, low, high, tab, proofs.duals[m])
         proofs.left[m] = unexplained(features, shape.cost, proofs.duals[m])

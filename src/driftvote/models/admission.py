@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from driftvote.doors import Batch, Times
+from driftvote.doors import Batch
 from driftvote.errors import LabelerError, OrderError
 from driftvote.kernels.layout import Codes
 from driftvote.labelers import Roster
@@ -77,8 +77,14 @@ def aligned_for_prediction(batch: Batch, roster: Roster) -> Codes:
     return aligned(batch, roster if roster.names else Roster(batch.names))
 
 
-def checked_times(times: Times | None, latest: LastTime) -> LastTime:
+def checked_times(batch: Batch, latest: LastTime) -> LastTime:
     """The latest time once the batch is in, or an error for the first row that goes back."""
+    times = batch.times
+    if batch.origin.door == "long" and times is None:
+        raise OrderError(
+            "a long frame needs time=, the column that says when each vote was cast; if its lines are in time order"
+            " already, add a column that counts them"
+        )
     if times is None:
         return latest
     kind, last = latest or (times.kind, times.values[0])

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from driftvote.doors import Batch, is_empty_chunk, is_iterator_of_chunks
-from driftvote.errors import OrderError, StateError
+from driftvote.errors import StateError
 from driftvote.files.state import read_state, write_state
 from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
 from driftvote.labelers import Roster
@@ -209,14 +209,9 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
     # -- admission: every check before anything changes ----------------------------------------
 
     def _admit(self, batch: Batch) -> Admitted:
-        if batch.origin.door == "long" and batch.times is None:
-            raise OrderError(
-                "a long frame needs time=, the column that says when each vote was cast; if its lines are in time order"
-                " already, add a column that counts them"
-            )
         if not self.n_rows:
             check_first_batch(self._form, batch.codes, batch.literal)
-        last_time = checked_times(batch.times, self._last_time)
+        last_time = checked_times(batch, self._last_time)
         parts = parts_by_roster(self._roster, batch)
         if self._engine is not None and not self._engine.can_grow and self.abstentions == "random":
             refuse_newcomers(self._roster, parts[-1][1])
