@@ -74,7 +74,9 @@ def test_ties_of_even_sets_are_priced(ties):
     patterns, masses = random_distribution(rng, 4)
     right, _, agreements = moments(patterns, masses)
     facts = known(agreements, accuracies=list(right), allowance=1e-9)
-    assert worst_case(facts, ties=ties).bound == pytest.approx(brute_force(right, right, agreements, 1e-9, ties), abs=1e-7)
+    assert worst_case(facts, ties=ties).bound == pytest.approx(
+        brute_force(right, right, agreements, 1e-9, ties), abs=1e-7
+    )
 
 
 def test_two_labelers_by_hand():

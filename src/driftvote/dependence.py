@@ -5,8 +5,9 @@ negative for a labeler that is wrong more often than right). The skills are fitt
 that agrees more than its skills explain shares errors. Pairs that stand out are taken out of the fit one after the
 other, so that they do not bend the skills of everybody else.
 
-What cannot be seen: errors that all labelers share; anything with three labelers, whose three agreements fit any
-skills; and with four, which of two disjoint pairs it is. Labelers that lean to the same class agree more, too.
+What cannot be seen: errors that all labelers share, or half of them (a clique of half the panel looks like its good
+half); anything with three labelers, whose three agreements fit any skills; with four, which of two disjoint pairs it
+is. Labelers that lean to the same class agree more, too.
 """
 
 from __future__ import annotations
@@ -172,7 +173,7 @@ class _Fit:
 
     def run(self) -> bool:
         """Fit, take out what stands out most, fit again; False when the pairs do not determine the skills."""
-        if not self._solve():
+        if not self._judge_near_copies() and not self._solve():
             return False
         # Half of the pairs that the skills do not need: beyond that the panel has no independent core to compare with.
         least = len(self.i) - (len(self.i) - len(self.coverage)) // 2
@@ -192,6 +193,18 @@ class _Fit:
                 self._solve()
                 break
         return True
+
+    def _judge_near_copies(self) -> bool:
+        """Keep out of the fit the pairs that vote nearly alike, if the agreements of all others do not explain them."""
+        alike = self.observed >= NEAR_COPY * np.minimum(self.coverage[self.i], self.coverage[self.j])
+        skills = self.skills.copy()
+        self.kept = ~alike
+        if alike.any() and self.kept.sum() > len(self.coverage) and self._solve():
+            self.kept = ~(alike & self._significant() & (self.deleted >= NOTABLE))
+            if self._solve():
+                return True
+        self.kept, self.skills = np.ones(len(self.i), np.bool_), skills
+        return False
 
     def _significant(self) -> Bools:
         limit = LEVEL / len(self.i)

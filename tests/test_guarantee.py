@@ -1,0 +1,54 @@
+"""The guarantee as numbers, against the formulas written out."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import driftvote
+from driftvote import AdaptiveLabelModel, SettingError, theory
+
+
+def test_numbers_by_hand():
+    model = AdaptiveLabelModel()
+    model.label_stream(np.tile([[1, 1, 1, 0], [0, 0, 0, 1]], (1024, 1)))
+    told = model.guarantee(tau=0.25)
+    factor = math.sqrt(2 * math.log(39 * 4 * 3 / 0.1))
+    assert (told.rows, told.window, told.delta, told.tau) == (2048, 2048, 0.1, 0.25)
+    assert told.factor == pytest.approx(factor)
+    assert told.phi == pytest.approx(theory.phi(model.windows, 0.1))
+    assert told.agreement_error == pytest.approx(factor / math.sqrt(2048))
+    assert told.best_error == pytest.approx(told.phi * factor / math.sqrt(2048))
+    assert told.accuracy_error == min(1.0, 5 / (2 * 0.25**2) * told.agreement_error)
+    assert len(told.thresholds) == 19
+    size, after, limit = told.thresholds[4]
+    assert (size, after) == (16, 32)
+    assert limit == pytest.approx(factor * (0.2 / 4 + math.sqrt(0.5 / 16)))
+    text = str(told)
+    assert "Unknown: how much the labelers drifted" in text
+    assert "not bounded yet" in text
+    assert json.loads(json.dumps(told.to_dict()))["thresholds"][4][:2] == [16, 32]
+
+
+def test_many_classes_scale_ranges_and_skills():
+    model = AdaptiveLabelModel(n_classes=5, windows=[2**18])
+    model.label_stream(np.tile([[1, 1, 1, 0]], (2**18, 1)))
+    told = model.guarantee(tau=0.6)
+    assert told.phi == 1.0
+    assert told.agreement_error == pytest.approx(0.625 * told.factor / 512)
+    # Skills of at least 0.75: the lemma with tau = 0.375 bounds q by 2 (5 / (2 tau^2)), and p moves 4/5 as much.
+    assert told.accuracy_error == pytest.approx(0.8 * 2 * 5 / (2 * 0.375**2) * told.agreement_error)
+    assert "within" in str(told)
+
+
+def test_nonsense_is_refused():
+    model = AdaptiveLabelModel()
+    with pytest.raises(driftvote.DriftvoteError, match="no rows"):
+        model.guarantee()
+    model.update([1, 0, 1])
+    for tau in (0, -0.1, 0.6, "much"):
+        with pytest.raises(SettingError, match="tau"):
+            model.guarantee(tau)
