@@ -7,7 +7,7 @@ DATA ?= ../shared/data
 JOBS ?= 2
 
 .PHONY: help install demo test test-jit test-nojit test-bare check format golden picture clean docs reproduce \
-	bench bench-quick bench-check bench-peers bench-files quality
+	bench bench-quick bench-check bench-peers bench-files quality committee
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -71,6 +71,9 @@ bench: $(VENV)/.dev bench-peers  ## measure, some ten minutes; writes docs/perfo
 
 bench-quick: $(VENV)/.dev bench-peers  ## the same at small sizes; writes build/bench-quick/
 	$(BIN)/python -m benchmarks --plan quick
+
+committee: $(VENV)/.dev  ## committees on the paper's streams, and their times; writes the tables of docs/committee.md
+	$(BIN)/python -m benchmarks.committee --data $(DATA)
 
 bench-check: $(VENV)/.dev  ## slower, against a majority vote, than the committed figure? then it fails
 	$(BIN)/python -m benchmarks.check

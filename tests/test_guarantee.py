@@ -10,6 +10,7 @@ import pytest
 
 import driftvote
 from driftvote import AdaptiveLabelModel, SettingError, theory
+from driftvote.models.guarantee import make_guarantee
 
 
 def test_numbers_by_hand():
@@ -34,9 +35,7 @@ def test_numbers_by_hand():
 
 
 def test_many_classes_scale_ranges_and_skills():
-    model = AdaptiveLabelModel(n_classes=5, windows=[2**18])
-    model.label_stream(np.tile([[1, 1, 1, 0]], (2**18, 1)))
-    told = model.guarantee(tau=0.6)
+    told = make_guarantee([2**18], 4, 5, (0.1, 0.1), (2**18, 2**18), 0.6)
     assert told.phi == 1.0
     assert told.agreement_error == pytest.approx(0.625 * told.factor / 512)
     # Skills of at least 0.75: the lemma with tau = 0.375 bounds q by 2 (5 / (2 tau^2)), and p moves 4/5 as much.
