@@ -49,12 +49,14 @@ def programs(rounds: int) -> str:
     """Times of exact programs and of searches; the median over panels."""
     lines = ["| | labelers | programs | median time | target |", "|---|---|---|---|---|"]
     for n, target in ((6, ""), (10, "0.5 s"), (14, "20 s")):
-        worst_case(panel(n))
-        times = [clock(lambda n=n, seed=seed: worst_case(panel(n, seed))) for seed in range(rounds)]
+        panels = [panel(n, seed) for seed in range(rounds)]
+        worst_case(panels[0])
+        times = [clock(lambda facts=facts: worst_case(facts)) for facts in panels]
         lines.append(f"| one program, {2**n:,} patterns | {n} | 1 | {_seconds(times)} | {target} |")
     for n, largest in ((6, 5), (10, 9), (20, 9), (40, 9)):
-        found = find_committee(panel(n), largest)
-        times = [clock(lambda n=n, m=largest, seed=seed: find_committee(panel(n, seed), m)) for seed in range(rounds)]
+        panels = [panel(n, seed) for seed in range(rounds)]
+        found = find_committee(panels[0], largest)
+        times = [clock(lambda facts=facts, most=largest: find_committee(facts, most)) for facts in panels]
         how = "every committee" if found.exhaustive else "growing"
         lines.append(f"| search up to {largest}, {how} | {n} | {found.n_programs:,} | {_seconds(times)} | |")
     return "\n".join(lines)
