@@ -125,10 +125,10 @@ class Found:
     def can_carry(self, facts: Facts) -> bool:
         """Whether these facts only move the ends of the rows; who abstains, and how well, makes other columns."""
         silent, before = facts.coverage_low < 1.0, self.facts
-        if not np.array_equal(silent, before.coverage_low < 1.0):
+        if (silent != (before.coverage_low < 1.0)).any():
             return False
-        same_low = np.array_equal(facts.accuracy_low[silent], before.accuracy_low[silent])
-        return same_low and np.array_equal(facts.accuracy_high[silent], before.accuracy_high[silent])
+        moved = (facts.accuracy_low != before.accuracy_low) | (facts.accuracy_high != before.accuracy_high)
+        return not (moved & silent).any()
 
 
 def _flat(parts: list[Part]) -> Carried:

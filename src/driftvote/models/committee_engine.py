@@ -20,8 +20,8 @@ from driftvote.kernels.agreements import recount
 from driftvote.kernels.committees import Facts, fill_agreements, fill_coverages
 from driftvote.kernels.layout import Codes, Floats, Ints, Rule
 from driftvote.labels import plain_vote
-from driftvote.models.committee_estimates import CommitteeEstimates, Record
-from driftvote.models.engine import Arrays, Engine, Labeled, WindowEngine, joined
+from driftvote.models.committee_estimates import CommitteeEstimates, Record, one_after_the_other
+from driftvote.models.engine import Arrays, Engine, Labeled, WindowEngine
 from driftvote.models.estimates import EqualEstimates, Estimates
 
 CARRIES = 32
@@ -99,6 +99,10 @@ class CommitteeEngine(Engine):
         self.solved: Record = self.record  # of the last one that solved the programs
         self._found: Found | None = None  # its proofs; made again from `solved` when they are missing
         self._search = Search(inner.n_classes)
+        pairs, windows = n_pairs(self.n_labelers), len(inner.rule.sizes)
+        # Agreements only, or coverages too where somebody abstains: so many statistics share the failure probability.
+        counts = (pairs, pairs + self.n_labelers)
+        self._factors = [theory.statistics_factor(count, windows, plan.delta) for count in counts]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_found": None}
@@ -131,16 +135,14 @@ class CommitteeEngine(Engine):
             end = min(len(rows), at + self.plan.next_due(self.n_rows) - self.n_rows)
             begin = self.n_rows
             part = self.inner.label(rows[at:end], draws[at:end])
-            parts.append(part)
+            parts.append(part.estimates)
             spans[at:end] = len(records) - 1
             for row, window in self._due(part.estimates.windows, begin):
                 self._search_at(row, window)
                 records.append(self.record)
                 spans[at + row - begin - 1 : end] = len(records) - 1
             at = end
-        whole = joined(parts)
-        estimates: Any = whole.estimates
-        told = CommitteeEstimates(estimates, spans, records)
+        told = CommitteeEstimates(one_after_the_other(parts), spans, records)
         labels, proba = plain_vote(np.where(told.membership, rows, rows.dtype.type(-1)), draws, self.n_classes)
         return Labeled(labels, proba, told)
 
@@ -190,9 +192,7 @@ class CommitteeEngine(Engine):
         """How far agreements and coverages may be off: what the user says, or the bound of the window."""
         if self.plan.allowance is not None:
             return self.plan.allowance, self.plan.allowance / 2.0
-        n = self.n_labelers
-        count = n_pairs(n) + (n if (record.votes < record.window).any() else 0)
-        factor = theory.statistics_factor(count, len(self.rule.sizes), self.plan.delta)
+        factor = self._factors[bool(record.votes.min() < record.window)]
         return theory.window_allowances(factor, record.window, self.n_classes)
 
     def _search_at(self, row: int, window: int) -> None:

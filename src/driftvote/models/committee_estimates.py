@@ -43,7 +43,7 @@ class Record:
         """The search once it is made."""
         members = np.zeros(len(self.votes), np.bool_)
         members[list(places)] = True
-        return replace(self, members=members, bound=bound, allowance=allowance)
+        return Record(self.row, self.window, self.sums, self.votes, members, bound, allowance)
 
     @property
     def nbytes(self) -> int:
@@ -74,6 +74,17 @@ class Record:
         return cls(
             row, window, arrays[f"{name}_sums"], arrays[f"{name}_votes"], arrays[f"{name}_members"], bound, allowance
         )
+
+
+def one_after_the_other(parts: Sequence[Any]) -> WindowEstimates:
+    """Estimates of the same labelers over parts of a chunk."""
+    if len(parts) == 1:
+        return parts[0]
+    votes = None
+    if any(part.votes is not None for part in parts):
+        votes = np.concatenate([part.counted_votes() for part in parts])
+    weighing = np.concatenate([part.weighing for part in parts])
+    return WindowEstimates(weighing, votes, np.concatenate([part.windows for part in parts]), parts[0].rule)
 
 
 class CommitteeEstimates(Estimates):
