@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from driftvote.doors import read_batch
 from driftvote.errors import VoteError
 from driftvote.kernels.layout import Ints
 from driftvote.models import AdaptiveLabelModel, LabeledStream, LabelModel
@@ -57,7 +56,7 @@ def from_arrays(
     model = AdaptiveLabelModel() if model is None else model
     fresh = model.clone()
     form: VoteFormat = fresh._form
-    batch = read_batch(votes, form, fresh._roster, time=None, task=None, labeler=None, label=None)
+    batch = fresh._families.read(votes, form, fresh._roster)
     said: LabeledStream = fresh.label_stream(votes) if out is None else out
     codes = batch.codes
     if batch.names is not None and tuple(batch.names) != tuple(said.labelers):

@@ -13,6 +13,7 @@ from driftvote.kernels.tallies import Rows
 from driftvote.models.results import LabeledStream
 from driftvote.report.baselines import Baseline
 from driftvote.report.context import Report
+from driftvote.report.dependent import LastRows
 from driftvote.report.examples import Block, Picked
 from driftvote.report.finish import Gathered, finished
 from driftvote.report.thinning import Thinned
@@ -86,6 +87,7 @@ class ReportBuilder:
         self._all_past = Baseline.all_past(n_classes) if has_gold else None
         self._differing, self._doubtful = Picked(EXAMPLES), Picked(DOUBTFUL)
         self._last_weights = np.zeros(len(self.labelers))
+        self._last_rows, self._last_window, self._certificate = LastRows(), 0, None  # type: Any, int, Any
 
     @property
     def nbytes(self) -> int:
@@ -174,6 +176,8 @@ class ReportBuilder:
         block = Block(thinned.n_rows, votes, out, rows.majority, times, ids, true)
         self._pick(block, flags)
         self._last_weights[: len(out.labelers)] = out[len(votes) - 1 :].weights[0]
+        self._last_rows.add(votes)
+        self._last_window, self._certificate = int(out.windows[-1]), out[-1].certificate
         thinned.passed(len(votes))
 
     def _pick(self, block: Block, flags: Any) -> None:
@@ -199,6 +203,8 @@ class ReportBuilder:
                 review_below=self.review_below,
                 filled=str(self.settings.get("abstentions")) == "random",
                 weights=self._last_weights,
+                last_rows=self._last_rows.rows(len(self.labelers), self._last_window),
+                certificate=self._certificate,
                 differing=self._differing.by_row(),
                 doubtful=self._doubtful.by_rank(),
             )

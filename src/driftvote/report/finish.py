@@ -9,10 +9,12 @@ import numpy as np
 
 from driftvote._version import __version__
 from driftvote.kernels import tallies
-from driftvote.kernels.layout import Floats
+from driftvote.kernels.layout import Codes, Floats
 from driftvote.kernels.tallies import Buckets
+from driftvote.models.certified import StepCertificate
 from driftvote.report.band import half_width
 from driftvote.report.context import FORMAT, Report
+from driftvote.report.dependent import committee_of, dependence_of, sentences
 from driftvote.report.findings import findings
 from driftvote.report.gold import gold_of
 from driftvote.report.parts import Agreement, ClassSummary, Differences, Example, Tally, Time, Timeline
@@ -36,6 +38,8 @@ class Gathered:
     review_below: float
     filled: bool
     weights: Floats
+    last_rows: Codes
+    certificate: StepCertificate | None
     differing: list[Example]
     doubtful: list[Example]
 
@@ -55,12 +59,13 @@ def finished(seen: Gathered) -> Report:
         examples=seen.differing,
     )
     gold = gold_of(thinned, seen.classes, timeline) if seen.has_gold and counts[tallies.GOLD] else None
+    together = dependence_of(seen.last_rows, len(seen.classes), seen.labelers)
     return Report(
         format=FORMAT,
         driftvote=__version__,
         title=seen.title,
         source=seen.source,
-        findings=findings(tally, labelers, drops, differences, gold, timeline),
+        findings=[*findings(tally, labelers, drops, differences, gold, timeline), *sentences(together)],
         tally=tally,
         reading=seen.reading,
         settings=seen.settings,
@@ -72,6 +77,8 @@ def finished(seen: Gathered) -> Report:
         differences=differences,
         doubtful=seen.doubtful,
         gold=gold,
+        committee=committee_of(seen.certificate),
+        dependence=together,
     )
 
 
