@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from driftvote import AdaptiveLabelModel, WindowGrid
-from driftvote.kernels.windows import choose_level
+from driftvote.kernels.windows import choose_level, nothing_known
 from driftvote.windows import level_tests
 
 from streams_for_tests import random_stream, rows_for
@@ -42,7 +42,8 @@ def test_levels_that_cannot_fail_are_the_ones_that_never_do():
         model.update(row)
         memory, rule = model._engine.state.memory, model._engine.rule
         patient = rule._replace(certain=np.zeros_like(rule.certain))
-        assert choose_level(memory, rule) == choose_level(memory, patient)
+        known = nothing_known(rule)
+        assert choose_level(memory, rule, known) == choose_level(memory, patient, nothing_known(rule))
 
 
 def test_limits_never_exceed_what_can_happen():

@@ -6,21 +6,47 @@ bits: both take the same integer sums through the same formulas in the same orde
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from driftvote.kernels._jit import jit
 from driftvote.kernels.accuracies import triplet_accuracies
-from driftvote.kernels.agreements import absorb_row
+from driftvote.kernels.agreements import Terms, absorb_row, room_for_changes
 from driftvote.kernels.labels import add_logs, multiply_odds, normalise, pick_class, vote_shares
 from driftvote.kernels.layout import Codes, Floats, Ints, Memory, Outputs, Rule
 from driftvote.kernels.weights import odds_of, weight_of
-from driftvote.kernels.windows import choose_level
+from driftvote.kernels.windows import choose_level, nothing_known
+
+
+class Desk(NamedTuple):
+    """Working arrays for single rows."""
+
+    known: Ints  # for each level: until which row its test is settled
+    work: Terms
+    votes: Ints  # (labelers,)
+    odds: Floats  # (labelers,)
+    scores: Floats  # (classes,)
+    support: Ints  # (classes,)
 
 
 @jit
-def estimate(memory: Memory, rule: Rule, estimates: Floats, votes: Ints) -> int:
+def new_desk(n: int, rule: Rule) -> Desk:
+    """A desk on which nothing lies."""
+    return Desk(
+        nothing_known(rule),
+        room_for_changes(n, rule.sizes.shape[0]),
+        np.empty(n, np.int64),
+        np.empty(n),
+        np.empty(rule.n_classes),
+        np.empty(rule.n_classes, np.int64),
+    )
+
+
+@jit
+def estimate(memory: Memory, rule: Rule, known: Ints, estimates: Floats, votes: Ints) -> int:
     """Window, accuracies and vote counts after the rows seen so far; returns the window."""
-    level = choose_level(memory, rule)
+    level = choose_level(memory, rule, known)
     window = min(rule.sizes[level], memory.clock[0])
     for h in range(votes.shape[0]):
         votes[h] = memory.votes[level, h]
@@ -40,28 +66,35 @@ def score(row: Codes, estimates: Floats, rule: Rule, work: Floats, scores: Float
 
 
 @jit
+def label_row(
+    row: Codes, draw: float, memory: Memory, rule: Rule, desk: Desk, estimates: Floats, proba: Floats
+) -> tuple[int, int]:
+    """Learn from a row, then label it: class code and window; vote counts stay on the desk."""
+    absorb_row(row, rule.n_classes, rule.sizes, memory, desk.work)
+    window = estimate(memory, rule, desk.known, estimates, desk.votes)
+    score(row, estimates, rule, desk.odds, desk.scores, desk.support)
+    normalise(desk.scores, proba)
+    return pick_class(desk.scores, desk.support, draw), window
+
+
+@jit
 def label_rows(rows: Codes, draws: Floats, memory: Memory, rule: Rule, out: Outputs) -> None:
     """Learn from each row, then label it; one row after the other."""
-    n = rows.shape[1]
-    work = np.empty(n)
-    votes = np.empty(n, dtype=np.int64)
-    scores = np.empty(rule.n_classes)
-    support = np.empty(rule.n_classes, dtype=np.int64)
+    desk = new_desk(rows.shape[1], rule)
     for t in range(rows.shape[0]):
-        absorb_row(rows[t], rule.n_classes, rule.sizes, memory)
-        out.windows[t] = estimate(memory, rule, out.estimates[t], votes)
+        label, window = label_row(rows[t], draws[t], memory, rule, desk, out.estimates[t], out.proba[t])
+        out.labels[t] = label
+        out.windows[t] = window
         if out.votes.shape[0] > 0:
-            out.votes[t] = votes
-        score(rows[t], out.estimates[t], rule, work, scores, support)
-        out.labels[t] = pick_class(scores, support, draws[t])
-        normalise(scores, out.proba[t])
+            out.votes[t] = desk.votes
 
 
 @jit
 def learn_chunk(rows: Codes, memory: Memory, rule: Rule) -> None:
     """Learn from each row; label none."""
+    work = room_for_changes(rows.shape[1], rule.sizes.shape[0])
     for t in range(rows.shape[0]):
-        absorb_row(rows[t], rule.n_classes, rule.sizes, memory)
+        absorb_row(rows[t], rule.n_classes, rule.sizes, memory, work)
 
 
 @jit

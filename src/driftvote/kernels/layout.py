@@ -39,7 +39,7 @@ class Rule(NamedTuple):
     near: Ints  # level k compares |near S_(k+1) - far S_k| with limit, all integers
     far: Ints
     limit: Ints
-    certain: Bools  # levels whose test cannot fail
+    certain: Bools | Ints  # levels whose test cannot fail
     n_classes: int
     clip_low: float
     clip_high: float

@@ -28,6 +28,7 @@ from driftvote.models.engine import Engine, joined
 from driftvote.models.estimates import EqualEstimates
 from driftvote.models.families import Families
 from driftvote.models.known import KnownNow
+from driftvote.models.quick import ShortWay
 from driftvote.models.results import LabeledStream, Step
 from driftvote.models.settings import ABSTENTIONS, one_of, tie_policy, whole
 from driftvote.models.words import FamiliarWords
@@ -37,7 +38,7 @@ from driftvote.votes import check_first_batch, declare_votes
 Self = TypeVar("Self", bound="LabelModel")
 
 
-class LabelModel(FamiliarWords, KnownNow, ABC):
+class LabelModel(FamiliarWords, KnownNow, ShortWay, ABC):
     """What all models share: doors, names, state. Subclasses say how votes are weighed.
 
     Parameters are those of the subclasses; see `AdaptiveLabelModel`.
@@ -105,8 +106,11 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
         `row` is a sequence of votes, one for each labeler, or a dict {labeler: vote} in which who is
         missing abstains and a new name joins.
         """
-        batch = self._families.read_row(row, self._form, self._roster)
-        return self._label(batch)[0]
+        step = self._by_short_way(row)
+        if step is None:
+            step = self._label(self._families.read_row(row, self._form, self._roster))[0]
+            self._look_for_short_way()
+        return step
 
     def label_stream(
         self,
@@ -150,8 +154,9 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
     def _nothing(self) -> LabeledStream:
         """The result of a chunk without rows, so that chunks and results stay side by side."""
         width, none = len(self._roster), np.zeros(0, np.int64)
+        rows = np.zeros((0, width), code_dtype(self._form.n_classes))
         estimates = EqualEstimates(0, width, self._form.n_classes)
-        return LabeledStream(none, np.zeros((0, self._form.n_classes)), estimates, none, self._form, self._roster.names)
+        return LabeledStream(none, np.zeros((0, self._form.n_classes)), estimates, rows, self._form, self._roster.names)
 
     def _label(self, batch: Batch) -> LabeledStream:
         admitted = self._admit(batch)
@@ -163,8 +168,7 @@ class LabelModel(FamiliarWords, KnownNow, ABC):
             self._roster, self._engine = roster, engine
         self._settle(admitted)
         said, names = joined(parts), self._roster.names
-        n_votes = (batch.codes >= 0).sum(axis=1)
-        return LabeledStream(said.labels, said.proba, said.estimates, n_votes, self._form, names, batch.origin)
+        return LabeledStream(said.labels, said.proba, said.estimates, batch.codes, self._form, names, batch.origin)
 
     def _settle(self, admitted: Admitted) -> None:
         self._last_time = admitted.last_time

@@ -17,6 +17,7 @@ from driftvote.agreements import StreamState, n_pairs
 from driftvote.errors import StateError
 from driftvote.kernels.chunk import estimate, label_rows, learn_chunk
 from driftvote.kernels.layout import Codes, Floats, Ints, Outputs, Rule, code_dtype
+from driftvote.kernels.windows import nothing_known
 from driftvote.labels import plain_vote, weighted_vote
 from driftvote.models.estimates import EqualEstimates, Estimates, WindowEstimates
 from driftvote.stretches import LongChunks, fits
@@ -43,6 +44,7 @@ class Engine(ABC):
 
     n_labelers: int
     n_classes: int
+    has_short_way = False  # True: `state` and `rule` are all there is to a row, see `quick.py`
 
     @property
     @abstractmethod
@@ -90,6 +92,8 @@ class Engine(ABC):
 
 class WindowEngine(Engine):
     """Pair sums over a grid of windows: the adaptive rule, or one fixed window."""
+
+    has_short_way = True
 
     def __init__(self, rule: Rule, n_labelers: int, n_jobs: int, state: StreamState | None = None) -> None:
         self.rule = rule
@@ -176,7 +180,7 @@ class WindowEngine(Engine):
     def _now(self) -> WindowEstimates:
         estimates = np.empty((1, self.n_labelers))
         votes = np.empty((1, self.n_labelers), np.int64)
-        window = estimate(self.state.memory, self.rule, estimates[0], votes[0])
+        window = estimate(self.state.memory, self.rule, nothing_known(self.rule), estimates[0], votes[0])
         return WindowEstimates(estimates, votes, np.array([window]), self.rule)
 
     def remembered(self) -> int:

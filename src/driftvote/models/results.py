@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, overload
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from driftvote.doors import Origin
 from driftvote.errors import VoteError
-from driftvote.kernels.layout import Floats, Ints
+from driftvote.kernels.layout import Codes, Floats, Ints
+from driftvote.kernels.single import CODE, WINDOW
 from driftvote.models.certified import StepCertificate
 from driftvote.models.estimates import Estimates
 from driftvote.votes import VoteFormat
+
+if TYPE_CHECKING:
+    from driftvote.models.quick import QuickRows
 
 
 class LabeledStream:
@@ -52,14 +57,14 @@ class LabeledStream:
         codes: Ints,
         proba: Floats,
         estimates: Estimates,
-        n_votes: Ints,
+        rows: Codes,
         form: VoteFormat,
         labelers: tuple[str, ...],
         origin: Origin | None = None,
     ) -> None:
         self.codes = codes
         self.proba = proba
-        self.n_votes = n_votes
+        self._rows = rows
         self.labelers = labelers
         self._estimates = estimates
         self._form = form
@@ -72,6 +77,11 @@ class LabeledStream:
     @property
     def classes(self) -> tuple[Any, ...]:
         return self._form.classes
+
+    @cached_property
+    def n_votes(self) -> Ints:
+        # Counted when asked for: it costs as much as a majority vote.
+        return np.asarray((self._rows >= 0).sum(axis=1))
 
     @property
     def windows(self) -> Ints:
@@ -127,7 +137,7 @@ class LabeledStream:
             self.codes[place],
             self.proba[place],
             self._estimates[place],
-            self.n_votes[place],
+            self._rows[place],
             self._form,
             self.labelers,
             kept,
@@ -181,11 +191,22 @@ class Step:
     Step(label='safe', probability=0.900, window=1, n_votes=3)
     """
 
-    __slots__ = ("_row", "_stream")
+    __slots__ = ("_row", "_said", "_source")
 
-    def __init__(self, stream: LabeledStream, row: int) -> None:
-        self._stream = stream
+    def __init__(self, source: LabeledStream | QuickRows, row: int, said: Floats | None = None) -> None:
+        self._source: Any = source
         self._row = row
+        self._said = said  # by the short way: the numbers of the row, not yet put into words
+
+    @property
+    def _stream(self) -> LabeledStream:
+        if self._said is not None:
+            self._source, self._said = self._source.stream(self._said), None
+        return self._source
+
+    @property
+    def _form(self) -> VoteFormat:
+        return self._source._form
 
     @property
     def _one(self) -> Estimates:
@@ -194,17 +215,17 @@ class Step:
     @property
     def label(self) -> Any:
         """The label in the caller's class values, or the abstention value."""
-        return self._stream._form.decode_one(self.code)
+        return self._form.decode_one(self.code)
 
     @property
     def code(self) -> int:
         """The label as a class code; -1 is an abstention."""
-        return int(self._stream.codes[self._row])
+        return int(self._stream.codes[self._row] if self._said is None else self._said[CODE])
 
     @property
     def proba(self) -> Floats:
         """Probability of each class, in the order of `classes`."""
-        return self._stream.proba[self._row]
+        return self._stream.proba[self._row] if self._said is None else self._said[self._source.proba]
 
     @property
     def probability(self) -> float:
@@ -214,7 +235,7 @@ class Step:
     @property
     def window(self) -> int:
         """How many rows, this one included, the estimates were made from."""
-        return int(self._stream.windows[self._row])
+        return int(self._stream.windows[self._row] if self._said is None else self._said[WINDOW])
 
     @property
     def n_votes(self) -> int:
@@ -224,6 +245,8 @@ class Step:
     @property
     def accuracies(self) -> Floats:
         """Accuracy of each labeler when it votes."""
+        if self._said is not None and not self._source.rule.diluted:
+            return self._said[self._source.weighing]
         return self._one.accuracies[0]
 
     @property

@@ -11,7 +11,7 @@ from driftvote.agreements import agreement_matrix
 from driftvote.dependence import Dependence, dependence
 from driftvote.errors import DriftvoteError
 from driftvote.kernels.layout import Codes, Floats, Ints, Rule
-from driftvote.kernels.windows import choose_level
+from driftvote.kernels.windows import choose_level, nothing_known
 from driftvote.models.base import LabelModel
 from driftvote.models.engine import Engine, WindowEngine, equal_vote
 from driftvote.models.settings import Number, clip_range, threads
@@ -88,5 +88,5 @@ class WindowedLabelModel(LabelModel):
         """Agreement matrix over the current window: 1 always agree, 0 as by chance, 1 on the diagonal."""
         engine = self._started()
         memory = engine.state.memory
-        sums = memory.sums[choose_level(memory, engine.rule)]
+        sums = memory.sums[choose_level(memory, engine.rule, nothing_known(engine.rule))]
         return agreement_matrix(sums, engine.n_labelers, self.window, engine.n_classes)
