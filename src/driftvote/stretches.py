@@ -1,4 +1,4 @@
-"""Long chunks: stretches of rows enter a history of running sums, then blocks of them are labeled, on several threads.
+"""Long chunks: stretches of rows enter a history of bits and running sums, then blocks of them are labeled, on threads.
 
 Nothing here decides anything: the results are those of going row by row, to the last bit. The history is made from
 the remembered rows, costs a bounded amount of memory, and is never saved.
@@ -9,23 +9,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from driftvote.agreements import StreamState
+from driftvote.kernels.bits import GROUP, pack_rows, repeat_first_bytes, shift_planes
 from driftvote.kernels.blocks import label_blocks
-from driftvote.kernels.history import extend_lines, rebuild, settle, turn
-from driftvote.kernels.layout import Block, Codes, Floats, History, Outputs, Rule, Scratch, Stretch, code_dtype
+from driftvote.kernels.history import begin_history, extend_lines, keep_rows, settle_sums
+from driftvote.kernels.layout import Codes, Floats, History, Outputs, Rule, Scratch, Span
 from driftvote.windows import ALL_PAST
 
-BLOCK = 512
-"""Rows of a block: its working arrays stay in the second-level cache."""
+GROUPS = 64
+"""Groups of eight rows in a block: its working arrays stay in the second-level cache."""
 
-STRETCH = 1 << 14
+STRETCH = 1 << 15
 """Rows that enter the history at once, at most."""
 
 HISTORY_BYTES = 1 << 26
-"""Memory for running sums; windows that do not fit are followed from the rows themselves."""
+"""Memory for running sums; windows that do not fit are followed from the bits themselves."""
 
 MOST_LABELERS = 128
 """Beyond this the sums of one row outgrow the cache, and going row by row is as good."""
@@ -38,6 +40,10 @@ def fits(rule: Rule, n_labelers: int) -> bool:
     return largest != ALL_PAST and small and not rule.by_logs and n_labelers <= MOST_LABELERS
 
 
+def _whole_blocks(groups: int) -> int:
+    return -(-groups // GROUPS) * GROUPS
+
+
 class LongChunks:
     """The history of one stream, and the threads that work on it."""
 
@@ -45,102 +51,140 @@ class LongChunks:
         self.rule = rule
         self.counts_votes = counts_votes
         self.n_jobs = n_jobs
-        self.clock = -1  # the time at which the history ends; -1: nowhere
+        self.clock = -1  # rows of the stream at which the history ends; -1: nowhere
+        self.origin = 0  # rows of the stream before time 0 of the history
         places = [*combinations(range(n_labelers), 2)] + [(-1, h) for h in range(n_labelers if counts_votes else 0)]
         lines, sizes = len(places), rule.sizes
-        n_near = max(1, int((sizes * lines * 4 <= HISTORY_BYTES).sum()))
-        n_far = len(sizes) - n_near
-        self.rows = STRETCH
-        if n_far:
-            # The rows that leave a far window must have come before the stretch.
-            self.rows = int(max(64, min(STRETCH, sizes[n_near], HISTORY_BYTES // (4 * lines * n_far))))
-        self.depth = int(sizes[n_near - 1])
-        capacity = self.depth + self.rows + 1
+        fitting = sizes[sizes * lines * 4 // GROUP <= HISTORY_BYTES]
+        self.depth = int(sizes[-1])
+        near = int(fitting[-1]) if len(fitting) else 0
+        # Read off the table: windows of whole groups that fit into it. The others lag behind with sums of their own.
+        lagging = (sizes % GROUP != 0) | (sizes > near)
+        self._find_active(lagging, sizes > near)
+        n_lags = int(lagging.sum())
+        room = HISTORY_BYTES // (4 * lines * max(1, n_lags)) * GROUP
+        self.rows = max(GROUPS * GROUP, min(STRETCH, room // (GROUPS * GROUP) * GROUPS * GROUP))
+        stretch = self.rows // GROUP + 2 * GROUPS
+        n_digits = max(1, int(rule.n_classes - 1).bit_length())
+        planes = n_labelers * (n_digits + 2 * counts_votes)
+        n_slots, n_bytes = _whole_blocks(near // GROUP + stretch), _whole_blocks(self.depth // GROUP + stretch)
         self.history = History(
-            table=np.zeros((lines, capacity + BLOCK), np.int32),
-            lagged=np.zeros((n_far, lines, self.rows), np.int32),
+            planes=np.empty((planes, n_bytes + GROUPS), np.uint8),
+            table=np.empty((lines, n_slots + GROUPS + 1), np.int32),
+            past=np.empty((n_lags, planes, stretch), np.uint8),
+            lagged=np.empty((n_lags, lines, stretch + 1), np.int32),
+            ends=np.empty((n_lags, lines), np.int32),
             places=np.array(places, np.int64),
-            capacity=capacity,
-            n_near=n_near,
-        )
-        dtype = code_dtype(rule.n_classes)
-        self.stretch = Stretch(
-            counted=np.zeros((n_labelers, self.rows), dtype),
-            cast=np.zeros((n_labelers, self.rows if counts_votes else 0), dtype),
-            left_counted=np.zeros((n_far, n_labelers, self.rows), dtype),
-            left_cast=np.zeros((n_far, n_labelers, self.rows if counts_votes else 0), dtype),
+            lag_of=np.where(lagging, np.cumsum(lagging) - 1, -1),
+            n_labelers=n_labelers,
+            n_digits=n_digits,
+            masked=counts_votes,
+            n_bytes=n_bytes,
+            n_slots=n_slots,
         )
         self.scratches = [_scratch(lines, n_labelers, rule.n_classes) for _ in range(n_jobs)]
+
+    def _find_active(self, lagging: Any, far: Any) -> None:
+        """Which lagging windows are ever looked at.
+
+        A window whose test cannot fail, after one whose test cannot fail, is chosen only before the next one is full.
+        """
+        sizes, tested = self.rule.sizes, ~self.rule.certain.astype(bool)
+        always = far | np.append(tested, True) | np.append(False, tested)
+        early = lagging & ~always
+        self.early_until = max((int(sizes[k + 1]) for k in np.flatnonzero(early)), default=0)
+        places = np.cumsum(lagging) - 1
+        self.active = [places[lagging].astype(np.int64), places[lagging & always].astype(np.int64)]
+        self.lag_sizes = sizes[lagging]
 
     def label(self, rows: Codes, draws: Floats, state: StreamState, out: Outputs) -> None:
         """Learn from each row, then label it."""
 
-        def blocks(done: int, n_rows: int, seen: int) -> list[Callable[[], None]]:
-            share = -(-n_rows // (self.n_jobs * BLOCK)) * BLOCK
+        def work(first: int, last: int, group: int, row: int) -> list[Callable[[], None]]:
+            blocks = _whole_blocks(-(-last // GROUP)) // GROUPS - group // GROUPS
+            share = -(-blocks // self.n_jobs) * GROUPS * GROUP
+            borders = [first, *range(group * GROUP + share, last, share), last]
             spans = [
-                Block(seen + 1 + first, first, done + first, min(share, n_rows - first))
-                for first in range(0, n_rows, share)
+                Span(begin, end, group, self.origin, row) for begin, end in zip(borders, borders[1:], strict=False)
             ]
             return [
                 lambda span=span, scratch=scratch: label_blocks(  # type: ignore[misc]
-                    span, self.stretch, draws, self.history, self.rule, scratch, out
+                    span, draws, self.history, self.rule, scratch, out
                 )
                 for span, scratch in zip(spans, self.scratches, strict=False)
             ]
 
-        self._go_through(rows, state, blocks)
+        self._go_through(rows, state, work)
 
     def learn(self, rows: Codes, state: StreamState) -> None:
         """Learn from each row."""
-        self._go_through(rows, state, lambda done, n_rows, seen: [])
+        self._go_through(rows, state, lambda *_: [])
 
     def _go_through(
-        self, rows: Codes, state: StreamState, work: Callable[[int, int, int], list[Callable[[], None]]]
+        self, rows: Codes, state: StreamState, work: Callable[[int, int, int, int], list[Callable[[], None]]]
     ) -> None:
-        if self.clock != state.n_rows:
-            self._rebuild(state)
-        sizes = self.rule.sizes
         with _Threads(self.n_jobs) as threads:
-            for done in range(0, len(rows), self.rows):
-                part = rows[done : done + self.rows]
-                seen = state.n_rows
-                turn(rows, done, len(part), self.stretch.counted, self.stretch.cast)
-                for f in range(len(self.stretch.left_counted)):
-                    first = seen - int(sizes[self.history.n_near + f])
-                    left = self.stretch.left_counted[f], self.stretch.left_cast[f]
-                    turn(state.memory.ring, first, len(part), *left)
-                threads.run(self._extensions(len(part), state))
-                threads.run(work(done, len(part), seen))
-                settle(part, self.history, state.memory, sizes, self.counts_votes)
+            if self.clock != state.n_rows:
+                self._rebuild(state, threads)
+            time = state.n_rows - self.origin
+            done = 0
+            while done < len(rows):
+                n_rows = min(self.rows, len(rows) - done)
+                if self.origin + time < self.early_until:
+                    n_rows = min(n_rows, self.early_until - self.origin - time)
+                group = self._extend(rows, done, n_rows, time, threads)
+                threads.run(work(time, time + n_rows, group, done - time))
+                time += n_rows
+                done += n_rows
+        settle_sums(time, self.origin, time // GROUP - group, self.history, state.memory, self.rule)
+        keep_rows(rows, state.memory)
         self.clock = state.n_rows
 
-    def _extensions(self, n_rows: int, state: StreamState) -> list[Callable[[], None]]:
-        """The lines of the history, shared among the threads."""
-        lines = len(self.history.places)
-        share = -(-lines // self.n_jobs)
-        return [
-            lambda first=first: extend_lines(  # type: ignore[misc]
-                first, min(lines, first + share), n_rows, self.stretch, self.history, state.memory, self.rule
-            )
-            for first in range(0, lines, share)
-        ]
+    def _extend(self, rows: Codes, done: int, n_rows: int, time: int, threads: _Threads) -> int:
+        """Rows enter the history at `time`; returns the group at which the stretch begins."""
+        history, n_classes = self.history, self.rule.n_classes
+        share = -(-n_rows // (self.n_jobs * GROUP)) * GROUP
+        borders = [0, *range(share - time % GROUP, n_rows, share), n_rows] if share < n_rows else [0, n_rows]
+        part = rows[done : done + n_rows]
+        threads.run(
+            [
+                lambda first=first, last=last: pack_rows(part, first, last, time, history)  # type: ignore[misc]
+                for first, last in zip(borders, borders[1:], strict=False)
+            ]
+        )
+        repeat_first_bytes(history)
+        group = time // GROUP // GROUPS * GROUPS
+        n_groups = _whole_blocks(-(-(time + n_rows) // GROUP)) - group
+        full = (time + n_rows) // GROUP // GROUPS * GROUPS - group
+        active = self.active[self.origin + time >= self.early_until]
+        for f in active:
+            shift_planes(group, n_groups, self.lag_sizes[f], history, history.past[f])
+        lines = len(history.places)
+        each = -(-lines // self.n_jobs)
+        threads.run(
+            [
+                lambda first=first: extend_lines(  # type: ignore[misc]
+                    first, min(lines, first + each), group, n_groups, full, active, history, n_classes
+                )
+                for first in range(0, lines, each)
+            ]
+        )
+        return group
 
-    def _rebuild(self, state: StreamState) -> None:
-        rows = state.recent_rows()[-self.depth :]
-        n_rows, n = rows.shape
-        counted = np.empty((n, max(1, n_rows)), rows.dtype)
-        cast = np.empty((n, max(1, n_rows) if self.counts_votes else 0), rows.dtype)
-        if n_rows:
-            turn(rows, 0, n_rows, counted, cast)
-        rebuild(n_rows, self.history, state.memory, self.rule.n_classes, counted, cast)
-        self.clock = state.n_rows
+    def _rebuild(self, state: StreamState, threads: _Threads) -> None:
+        """Make the history from the remembered rows, as if the stream had begun with them."""
+        rows = state.recent_rows()
+        self.origin = state.n_rows - len(rows)
+        begin_history(self.rule.sizes, self.history, self.rule.n_classes)
+        for done in range(0, len(rows), self.rows):
+            self._extend(rows, done, min(self.rows, len(rows) - done), done, threads)
 
 
 class _Threads:
     """Several pieces of work at once; kernels leave Python's lock, so threads are enough."""
 
     def __init__(self, n_jobs: int) -> None:
-        self.pool = ThreadPoolExecutor(n_jobs) if n_jobs > 1 else None
+        self.pool = ThreadPoolExecutor(n_jobs - 1) if n_jobs > 1 else None
 
     def __enter__(self) -> _Threads:
         return self
@@ -150,31 +194,42 @@ class _Threads:
             self.pool.shutdown()
 
     def run(self, pieces: list[Callable[[], None]]) -> None:
-        if self.pool is None:
+        """The last piece is done by the caller itself."""
+        if self.pool is None or len(pieces) < 2:
             for piece in pieces:
                 piece()
             return
-        for done in [self.pool.submit(piece) for piece in pieces]:
-            done.result()
+        others = [self.pool.submit(piece) for piece in pieces[:-1]]
+        pieces[-1]()
+        for other in others:
+            other.result()
 
 
 def _scratch(lines: int, n_labelers: int, n_classes: int) -> Scratch:
     def ints(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
         return np.zeros(shape, np.int32)
 
+    rows = GROUPS * GROUP
     return Scratch(
-        level=ints(BLOCK),
-        alive=ints(BLOCK),
-        fail=ints(BLOCK),
-        sums=ints(lines, BLOCK),
-        best=ints(BLOCK),
-        top=ints(BLOCK),
-        chosen=ints(BLOCK),
-        scale=np.zeros(BLOCK),
-        odds=np.zeros(BLOCK),
-        estimates=np.zeros((n_labelers, BLOCK)),
-        scores=np.zeros((n_classes, BLOCK)),
-        support=ints(n_classes, BLOCK),
+        level=ints(rows),
+        alive=np.zeros(GROUPS, np.uint8),
+        gaps=ints(GROUPS + 1),
+        wide_gaps=np.zeros(GROUPS + 1, np.int64),
+        agree=np.zeros((2, GROUPS), np.uint8),
+        both=np.zeros((2, GROUPS), np.uint8),
+        running=ints(GROUPS),
+        sums=ints(lines, rows),
+        other_sums=ints(lines, rows),
+        best=ints(rows),
+        top=ints(rows),
+        chosen=ints(rows),
+        picked=ints(3, rows),
+        scale=np.zeros(rows),
+        odds=np.zeros(rows),
+        estimates=np.zeros((n_labelers, rows)),
+        codes=np.zeros(rows, np.int16),
+        scores=np.zeros((n_classes, rows)),
+        support=ints(n_classes, rows),
         row_scores=np.zeros(n_classes),
         row_support=np.zeros(n_classes, np.int64),
     )

@@ -1,162 +1,115 @@
-"""Running sums over the recent past, advanced by a stretch of rows at once."""
+"""Running sums over the recent past, one for each group of eight rows, advanced by a stretch of rows at once."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from driftvote.kernels._jit import jit
-from driftvote.kernels.agreements import vote_of
-from driftvote.kernels.layout import Codes, History, Ints, Memory, Rule, Stretch, Sums
+from driftvote.kernels.bits import GROUP, agreeing, count_ones, ones_of
+from driftvote.kernels.layout import Bytes, Codes, History, Ints, Memory, Rule, Sums
 
 
 @jit
-def turn(rows: Codes, first: int, n_rows: int, counted: Codes, cast: Codes) -> None:
-    """Rows `first` onwards of a ring as columns: the class that counts and, if asked for, the class that was cast.
-
-    Rows before the beginning of the stream (first < 0) are abstentions.
-    """
-    n = rows.shape[1]
-    n_slots = rows.shape[0]
-    before = min(n_rows, max(0, -first))
-    counted[:, :before] = -1
-    cast[:, : min(before, cast.shape[1])] = -1
-    slot = (first + before) % n_slots
-    for t in range(before, n_rows):
-        for i in range(n):
-            counted[i, t] = vote_of(rows[slot, i])
-        if cast.shape[1] > 0:
-            for i in range(n):
-                cast[i, t] = rows[slot, i] if rows[slot, i] >= 0 else -1
-        slot += 1
-        if slot == n_slots:
-            slot = 0
-
-
-@jit
-def run_up_pair(left: Codes, right: Codes, n_classes: int, start: int, out: Sums) -> None:
-    """Running sum of a pair's agreements (times K - 1) from `start`."""
-    agree = np.int32(n_classes - 1)
+def run_up(agree: Bytes, both: Bytes, factor: int, start: int, out: Sums) -> int:
+    """Running sum before each group, from the numbers of agreements and of rows that count; returns the last."""
     total = np.int32(start)
-    for t in range(out.shape[0]):
-        step = agree if left[t] == right[t] else np.int32(-1)
-        total = np.int32(total + (step if left[t] >= 0 and right[t] >= 0 else np.int32(0)))
-        out[t] = total
+    k = np.int32(factor)
+    for g in range(out.shape[0]):
+        out[g] = total
+        total = np.int32(total + np.int32(np.int32(k * np.int32(agree[g])) - np.int32(both[g])))
+    return int(total)
 
 
 @jit
-def run_up_voting_pair(left: Codes, right: Codes, n_classes: int, start: int, out: Sums) -> None:
-    """The same where nobody abstains."""
-    agree = np.int32(n_classes - 1)
-    total = np.int32(start)
-    for t in range(out.shape[0]):
-        total = np.int32(total + (agree if left[t] == right[t] else np.int32(-1)))
-        out[t] = total
+def factor_of(i: int, n_classes: int) -> int:
+    """A pair counts K for each agreement (less 1 for each row on which both count), a labeler 1 for each vote."""
+    return n_classes if i >= 0 else 1
 
 
 @jit
-def run_up_votes(codes: Codes, start: int, out: Sums) -> None:
-    """Running count of a labeler's votes from `start`."""
-    total = np.int32(start)
-    for t in range(out.shape[0]):
-        total = np.int32(total + (np.int32(1) if codes[t] >= 0 else np.int32(0)))
-        out[t] = total
+def write_slot(slots: Sums, n_slots: int, slot: int, value: int) -> None:
+    """One entry of a line of the table, and its copy behind the last slot."""
+    slots[slot] = value
+    if slot < slots.shape[0] - n_slots:
+        slots[n_slots + slot] = value
 
 
 @jit
-def run_up(
-    counted: Codes, cast: Codes, first: int, places: Ints, n_classes: int, everybody: bool, start: int, out: Sums
-) -> None:
-    """One line from row `first` of a stretch: a pair's agreements, or (places: -1, labeler) a labeler's votes.
-
-    `everybody`: no row has an abstention in it.
-    """
-    i, j = places[0], places[1]
-    last = first + out.shape[0]
-    if i < 0:
-        run_up_votes(cast[j, first:last], start, out)
-    elif everybody:
-        run_up_voting_pair(counted[i, first:last], counted[j, first:last], n_classes, start, out)
-    else:
-        run_up_pair(counted[i, first:last], counted[j, first:last], n_classes, start, out)
-
-
-@jit
-def extend_line(
-    line: int, time: int, n_rows: int, counted: Codes, cast: Codes, history: History, n_classes: int
-) -> None:
-    """Running sum of one line at times time, time + 1 ..., going on from the slot before."""
-    capacity = history.capacity
-    slots = history.table[line]
-    tail = slots.shape[0] - capacity
-    start = slots[(time - 1) % capacity]
+def extend_line(line: int, group: int, n_groups: int, history: History, n_classes: int, work: Bytes) -> None:
+    """Running sums of one line before groups group + 1 .. group + n_groups; the one before `group` is there."""
+    slots, n_slots = history.table[line], history.n_slots
+    i, j = history.places[line, 0], history.places[line, 1]
     done = 0
-    while done < n_rows:
-        slot = (time + done) % capacity
-        length = min(n_rows - done, capacity - slot)
-        out = slots[slot : slot + length]
-        run_up(counted, cast, done, history.places[line], n_classes, cast.shape[1] == 0, start, out)
-        start = out[length - 1]
+    while done < n_groups:
+        slot, byte = (group + done) % n_slots, (group + done) % history.n_bytes
+        length = min(n_groups - done, n_slots - slot, history.n_bytes - byte, work.shape[1])
+        agree, both = work[0, :length], work[1, :length]
+        agreeing(history.planes, byte, i, j, history.n_digits, history.masked, agree, both)
+        count_ones(agree)
+        count_ones(both)
+        end = run_up(agree, both, factor_of(i, n_classes), slots[slot], slots[slot : slot + length])
         # The first slots stand again behind the last, so that no slice of a block wraps.
-        for t in range(slot, min(slot + length, tail)):
-            slots[capacity + t] = slots[t]
+        for t in range(slot, min(slot + length, slots.shape[0] - n_slots)):
+            slots[n_slots + t] = slots[t]
         done += length
+        write_slot(slots, n_slots, (group + done) % n_slots, end)
+
+
+@jit
+def extend_lagged(line: int, f: int, n_groups: int, full: int, history: History, n_classes: int, work: Bytes) -> None:
+    """The same as it was one lagged window earlier. It goes on where `full` groups end: later ones may lack rows."""
+    i, j = history.places[line, 0], history.places[line, 1]
+    agree, both = work[0, :n_groups], work[1, :n_groups]
+    agreeing(history.past[f], 0, i, j, history.n_digits, history.masked, agree, both)
+    count_ones(agree)
+    count_ones(both)
+    out = history.lagged[f, line]
+    out[n_groups] = run_up(agree, both, factor_of(i, n_classes), history.ends[f, line], out[:n_groups])
+    history.ends[f, line] = out[full]
 
 
 @jit
 def extend_lines(
-    first: int, last: int, n_rows: int, stretch: Stretch, history: History, memory: Memory, rule: Rule
+    first: int, last: int, group: int, n_groups: int, full: int, active: Ints, history: History, n_classes: int
 ) -> None:
-    """Advance lines first .. last - 1 by a stretch; `memory` is still as before it.
-
-    Each line gets its running sum, and the same as it was one far window ago.
-    """
-    seen = memory.clock[0]
-    sizes, n_classes = rule.sizes, rule.n_classes
-    n_pairs = memory.sums.shape[1]
+    """Advance lines first .. last - 1, and the active ones of their lagged windows, by the groups of a stretch."""
+    work = np.empty((2, n_groups), np.uint8)
     for line in range(first, last):
-        extend_line(line, seen + 1, n_rows, stretch.counted, stretch.cast, history, n_classes)
-        start = history.table[line, seen % history.capacity]
-        for f in range(history.lagged.shape[0]):
-            k = history.n_near + f
-            inside = memory.sums[k, line] if line < n_pairs else memory.votes[k, line - n_pairs]
-            left, cast, out = stretch.left_counted[f], stretch.left_cast[f], history.lagged[f, line, :n_rows]
-            # Before a window is full nothing leaves it: its leaving rows are then written as abstentions.
-            everybody = cast.shape[1] == 0 and seen >= sizes[k]
-            run_up(left, cast, 0, history.places[line], n_classes, everybody, wrapped(start - inside), out)
+        extend_line(line, group, n_groups, history, n_classes, work)
+        for f in active:
+            extend_lagged(line, f, n_groups, full, history, n_classes, work)
 
 
 @jit
-def settle(rows: Codes, history: History, memory: Memory, sizes: Ints, counts_votes: bool) -> None:
-    """Bring `memory` to the end of the stretch: window sums from the history, rows into the ring, the clock."""
-    seen = memory.clock[0]
-    n_rows = rows.shape[0]
-    end = seen + n_rows
-    capacity = history.capacity
-    n_pairs = memory.sums.shape[1]
-    n = memory.votes.shape[1]
-    for k in range(sizes.shape[0]):
-        for line in range(history.table.shape[0]):
-            came = history.table[line, end % capacity] - history.table[line, seen % capacity]
-            if k < history.n_near:
-                now, before = max(0, end - sizes[k]), max(0, seen - sizes[k])
-                went = history.table[line, now % capacity] - history.table[line, before % capacity]
-            else:
-                inside = memory.sums[k, line] if line < n_pairs else memory.votes[k, line - n_pairs]
-                went = history.lagged[k - history.n_near, line, n_rows - 1] - (
-                    history.table[line, seen % capacity] - inside
-                )
-            if line < n_pairs:
-                memory.sums[k, line] += wrapped(came - went)
-            else:
-                memory.votes[k, line - n_pairs] += wrapped(came - went)
-        if not counts_votes:
-            for i in range(n):
-                memory.votes[k, i] = min(end, sizes[k])
-    n_slots = memory.ring.shape[0]
-    for t in range(max(0, n_rows - n_slots), n_rows):
-        for i in range(n):
-            memory.ring[(seen + t) % n_slots, i] = rows[t, i]
-    memory.clock[0] = end
+def begin_history(sizes: Ints, history: History, n_classes: int) -> None:
+    """Time 0: nothing but rows without votes before it (where nobody abstains, rows on which all said class 0)."""
+    history.planes[:, :] = 0
+    for line in range(history.table.shape[0]):
+        each = 0 if history.masked or history.places[line, 0] < 0 else n_classes - 1
+        write_slot(history.table[line], history.n_slots, history.n_slots - 1, -GROUP * each)
+        write_slot(history.table[line], history.n_slots, 0, 0)
+        for k in range(sizes.shape[0]):
+            if history.lag_of[k] >= 0:
+                history.ends[history.lag_of[k], line] = -sizes[k] * each
+
+
+@jit
+def sum_at(line: int, time: int, history: History, n_classes: int) -> int:
+    """Running sum of a line at a time whose group is in the table."""
+    group = time // GROUP
+    agree, both = np.empty(1, np.uint8), np.empty(1, np.uint8)
+    i, j = history.places[line, 0], history.places[line, 1]
+    agreeing(history.planes, group % history.n_bytes, i, j, history.n_digits, history.masked, agree, both)
+    return int(history.table[line, group % history.n_slots]) + part_of(
+        agree, both, time % GROUP, factor_of(i, n_classes)
+    )
+
+
+@jit
+def part_of(agree: Bytes, both: Bytes, rows: int, factor: int) -> int:
+    """What the first rows of a group add."""
+    mask = (1 << rows) - 1
+    return factor * int(ones_of(int(agree[0]) & mask)) - int(ones_of(int(both[0]) & mask))
 
 
 @jit
@@ -166,12 +119,42 @@ def wrapped(value: int) -> int:
 
 
 @jit
-def rebuild(n_rows: int, history: History, memory: Memory, n_classes: int, counted: Codes, cast: Codes) -> None:
-    """Fill the slots from the last `n_rows` rows (as columns), so that they end at the clock."""
-    begin = memory.clock[0] - n_rows
+def settle_sums(time: int, origin: int, place: int, history: History, memory: Memory, rule: Rule) -> None:
+    """Window sums and vote counts at a time of the history; `place` is that of its group in the stretch."""
+    n_pairs = memory.sums.shape[1]
+    agree, both = np.empty(1, np.uint8), np.empty(1, np.uint8)
     for line in range(history.table.shape[0]):
-        slot = begin % history.capacity
-        history.table[line, slot] = 0
-        if slot < history.table.shape[1] - history.capacity:
-            history.table[line, history.capacity + slot] = 0
-        extend_line(line, begin + 1, n_rows, counted, cast, history, n_classes)
+        now = sum_at(line, time, history, rule.n_classes)
+        for k in range(rule.sizes.shape[0]):
+            size = rule.sizes[k]
+            if GROUP * (history.n_slots - 1) > size + 2 * GROUP or history.lag_of[k] < 0:
+                before = sum_at(line, max(0, time - size), history, rule.n_classes)
+            else:
+                f, i, j = history.lag_of[k], history.places[line, 0], history.places[line, 1]
+                agreeing(history.past[f], place, i, j, history.n_digits, history.masked, agree, both)
+                part = part_of(agree, both, time % GROUP, factor_of(i, rule.n_classes))
+                before = int(history.lagged[f, line, place]) + part
+                if time < size:
+                    before = 0
+            if line < n_pairs:
+                memory.sums[k, line] = wrapped(now - before)
+            else:
+                memory.votes[k, line - n_pairs] = wrapped(now - before)
+    if not history.masked:
+        for k in range(rule.sizes.shape[0]):
+            memory.votes[k, :] = min(origin + time, rule.sizes[k])
+
+
+@jit
+def keep_rows(rows: Codes, memory: Memory) -> None:
+    """The last rows into the ring, and the clock forward."""
+    seen = memory.clock[0]
+    n_rows, n = rows.shape
+    n_slots = memory.ring.shape[0]
+    first = max(0, n_rows - n_slots)
+    slot = (seen + first) % n_slots
+    for t in range(first, n_rows):
+        for i in range(n):
+            memory.ring[slot, i] = rows[t, i]
+        slot = slot + 1 if slot + 1 < n_slots else 0
+    memory.clock[0] = seen + n_rows

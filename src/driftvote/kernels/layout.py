@@ -16,6 +16,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Sums = npt.NDArray[np.int32]
+Bytes = npt.NDArray[np.uint8]
 
 
 def code_dtype(n_classes: int) -> np.dtype[np.signedinteger[Any]]:
@@ -58,51 +59,72 @@ class Outputs(NamedTuple):
 
 
 class History(NamedTuple):
-    """Running sums over the recent past, for chunks of many rows. Made from the rows, never saved.
+    """The recent past of a stream as bits and running sums, for chunks of many rows. Made from the rows, never saved.
 
-    A line for each pair (agreements times K - 1) and, when somebody abstains, one for each labeler (votes).
-    Sums wrap around at 32 bits: only differences are used, and those fit.
+    Time is counted from the oldest row that was remembered when the history was made; before it lie rows without
+    votes (or, where nobody ever abstains, rows on which everybody said class 0). Group g is the eight rows from
+    time 8 g on. Lines: a pair's agreements (times K - 1) and, when somebody abstains, a labeler's votes. Sums wrap
+    around at 32 bits: only differences are used, and those fit.
     """
 
-    table: Sums  # (lines, slots): sum of a line over all rows up to time t, in slot t mod capacity
-    lagged: Sums  # (far windows, lines, rows): the same a window earlier, for windows beyond the slots
+    planes: Bytes  # (planes, bytes): group g in slot g mod n_bytes; the first slots are repeated behind the last
+    table: Sums  # (lines, slots): sum of a line over all rows before group g, in slot g mod n_slots; as above
+    past: Bytes  # (lagged windows, planes, groups): the planes as they were a window earlier, for one stretch
+    lagged: Sums  # (lagged windows, lines, groups): the sums as they were a window earlier
+    ends: Sums  # (lagged windows, lines): where these go on after the stretch
     places: Ints  # (lines, 2): the labelers of a pair, or -1 and the labeler whose votes are counted
-    capacity: int  # slots that count; the first ones are repeated behind them, so that slices never wrap
-    n_near: int  # windows whose past is inside the slots
+    lag_of: Ints  # (windows,): place among the lagged windows, -1 for a window that is read off the table
+    n_labelers: int
+    n_digits: int  # binary digits of a class code
+    masked: bool  # somebody abstains
+    n_bytes: int
+    n_slots: int
 
 
-class Stretch(NamedTuple):
-    """Rows that enter the history together, as columns."""
+class Span(NamedTuple):
+    """Which rows of a stretch to label: the history's times `first` .. `last` - 1."""
 
-    counted: Codes  # (labelers, rows): the class that counts, -1 for none
-    cast: Codes  # (labelers, rows): the class that was cast, -1 for none; without rows when nobody abstains
-    left_counted: Codes  # (far windows, labelers, rows): of the rows that leave each far window meanwhile
-    left_cast: Codes
+    first: int
+    last: int
+    group: int  # at which the stretch begins
+    origin: int  # rows of the stream before time 0 of the history
+    row: int  # place in the outputs of the row at time 0
 
 
 class Block(NamedTuple):
-    """Which rows: `time` rows have been seen after its first one."""
+    """Groups that are worked on at once."""
 
-    time: int
-    offset: int  # of its first row in the stretch
-    row: int  # of its first row in the outputs
-    n_rows: int
+    group: int  # the first one
+    place: int  # of it in the stretch
+    slot: int  # of it in the table
+    byte: int  # of it in the planes
 
 
 class Scratch(NamedTuple):
-    """Working arrays of one block: time runs along the last axis, so that loops are contiguous."""
+    """Working arrays of one block.
 
-    level: Sums  # (rows,)
-    alive: Sums  # (rows,): 1 while larger windows are still accepted
-    fail: Sums  # (rows,)
-    sums: Sums  # (lines, rows): over the chosen window
-    best: Sums  # (rows,)
-    top: Sums  # (rows,): strongest pair
-    chosen: Sums  # (rows,): what a search for the strongest pair found
-    scale: Floats  # (rows,): window times K - 1
-    odds: Floats  # (rows,)
-    estimates: Floats  # (labelers, rows)
-    scores: Floats  # (classes, rows): products of odds
-    support: Sums  # (classes, rows): votes
+    Row l of group g stands at place l G + g (G groups a block): the first rows of all groups, then the second rows
+    and so on. So every step is one operation over neighbouring places, bits included.
+    """
+
+    level: Sums  # (places,)
+    alive: Bytes  # (groups,): rows for which larger windows are still accepted, as bits
+    gaps: Sums  # (groups + 1,): largest gap of all pairs before each group
+    wide_gaps: Ints  # the same where 32 bits are too few
+    agree: Bytes  # (2, groups): now and a window earlier
+    both: Bytes  # (2, groups)
+    running: Sums  # (groups,)
+    sums: Sums  # (lines, places): over the chosen window
+    other_sums: Sums  # the same, where rows of the block chose several windows
+    best: Sums  # (places,)
+    top: Sums  # (places,): strongest pair
+    chosen: Sums  # (places,): what a search for the strongest pair found
+    picked: Sums  # (3, places): sums of the pairs behind a skill
+    scale: Floats  # (places,): window times K - 1
+    odds: Floats  # (places,)
+    estimates: Floats  # (labelers, places)
+    codes: Codes  # (places,): votes of one labeler
+    scores: Floats  # (classes, places): products of odds
+    support: Sums  # (classes, places): votes
     row_scores: Floats  # (classes,)
     row_support: Ints  # (classes,)

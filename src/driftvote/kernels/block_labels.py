@@ -1,0 +1,155 @@
+"""The weighted vote of all rows of a block, and what is written of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from driftvote.kernels._jit import jit
+from driftvote.kernels.bits import GROUP
+from driftvote.kernels.labels import TIE, normalise, pick_class
+from driftvote.kernels.layout import Block, Bytes, Codes, Floats, History, Outputs, Rule, Scratch, Sums
+from driftvote.kernels.weights import odds_of
+
+# Up to here a masked product for every class is faster than a branch on the vote.
+FEW_CLASSES = 4
+
+# The verdict of a row whose classes are tied, until the draw is looked at.
+TIED = 2
+
+
+@jit
+def fill_odds(accuracies: Floats, rule: Rule, out: Floats) -> None:
+    """Odds of one labeler at every row."""
+    for t in range(out.shape[0]):
+        out[t] = odds_of(accuracies[t], rule)
+
+
+@jit
+def add_digit(bits: Bytes, step: int, digit: int, out: Codes) -> None:
+    """One binary digit of a labeler's class codes, at row step of every group."""
+    shift = np.int16(step)
+    for g in range(out.shape[0]):
+        out[g] |= (np.int16(bits[g]) >> shift & np.int16(1)) << digit
+
+
+@jit
+def unpack_votes(h: int, history: History, block: Block, out: Codes) -> None:
+    """Class codes of one labeler, -1 where it does not count."""
+    n_groups = out.shape[0] // GROUP
+    n_digits = history.n_digits
+    planes = history.planes[:, block.byte : block.byte + n_groups]
+    out[:] = 0
+    for step in range(GROUP):
+        part = out[step * n_groups : (step + 1) * n_groups]
+        for p in range(n_digits):
+            add_digit(planes[h * n_digits + p], step, p, part)
+        if history.masked:
+            counts = planes[history.n_labelers * n_digits + h]
+            for g in range(n_groups):
+                part[g] = part[g] if counts[g] >> step & 1 else -1
+
+
+@jit
+def multiply_votes(codes: Codes, c: int, odds: Floats, scores: Floats) -> None:
+    """The odds of a labeler into the product of class c, where it voted for it."""
+    for t in range(scores.shape[0]):
+        scores[t] *= odds[t] if codes[t] == c else 1.0
+
+
+@jit
+def count_votes(codes: Codes, c: int, support: Sums) -> None:
+    """One more vote for class c, where the labeler voted for it."""
+    for t in range(support.shape[0]):
+        support[t] = np.int32(support[t] + (np.int32(1) if codes[t] == c else np.int32(0)))
+
+
+@jit
+def vote_block(history: History, rule: Rule, block: Block, scratch: Scratch) -> None:
+    """Products of odds and numbers of votes of each class, labelers in order."""
+    scratch.scores[:, :] = 1.0
+    scratch.support[:, :] = 0
+    odds, codes = scratch.odds, scratch.codes
+    for h in range(scratch.estimates.shape[0]):
+        unpack_votes(h, history, block, codes)
+        fill_odds(scratch.estimates[h], rule, odds)
+        if rule.n_classes > FEW_CLASSES:
+            for t in range(codes.shape[0]):
+                if codes[t] >= 0:
+                    scratch.scores[codes[t], t] *= odds[t]
+                    scratch.support[codes[t], t] += 1
+            continue
+        for c in range(rule.n_classes):
+            multiply_votes(codes, c, odds, scratch.scores[c])
+            count_votes(codes, c, scratch.support[c])
+
+
+@jit
+def decide_two(scores: Floats, support: Sums, verdict: Sums) -> None:
+    """Probabilities (in place of the scores) and labels of two classes: `pick_class` and `normalise`, written out."""
+    downs, ups, against, favour = scores[0], scores[1], support[0], support[1]
+    tied, none, zero, one = np.int32(TIED), np.int32(-1), np.int32(0), np.int32(1)
+    for t in range(verdict.shape[0]):
+        down, up = downs[t], ups[t]
+        total = down + up
+        downs[t] = down / total
+        ups[t] = up / total
+        label = one if up > down else zero
+        label = tied if (down >= up * TIE) & (up >= down * TIE) else label
+        # Only voted classes compete.
+        label = label if favour[t] > 0 else zero
+        label = label if against[t] > 0 else (one if favour[t] > 0 else none)
+        verdict[t] = label
+
+
+@jit
+def write_block(first: int, last: int, row: int, draws: Floats, rule: Rule, scratch: Scratch, out: Outputs) -> None:
+    """Rows first .. last - 1 of the block into the outputs, from `row` on."""
+    n_groups = np.uint64(scratch.alive.shape[0])
+    group = np.uint64(GROUP)
+    labels, windows, proba, estimates = out.labels, out.windows, out.proba, out.estimates
+    made, level, sizes = scratch.estimates, scratch.level, rule.sizes
+    n, begin, to = np.uint64(made.shape[0]), np.uint64(first), np.uint64(row)
+    if rule.n_classes == 2:
+        decide_two(scratch.scores, scratch.support, scratch.best)
+    for t in range(np.uint64(last - first)):
+        place = (begin + t) % group * n_groups + (begin + t) // group
+        windows[to + t] = sizes[level[place]]
+        for h in range(n):
+            estimates[to + t, h] = made[h, place]
+        if rule.n_classes == 2:
+            label = scratch.best[place]
+            if label == TIED:
+                label = -1 if draws[to + t] < 0.0 else int(draws[to + t] * 2)
+            labels[to + t] = label
+            proba[to + t, 0] = scratch.scores[0, place]
+            proba[to + t, 1] = scratch.scores[1, place]
+    if rule.n_classes > 2:
+        write_classes(first, last, row, draws, scratch, out)
+    if out.votes.shape[0] > 0:
+        write_votes(first, last, row, scratch, out)
+
+
+@jit
+def write_classes(first: int, last: int, row: int, draws: Floats, scratch: Scratch, out: Outputs) -> None:
+    """Labels and probabilities of many classes."""
+    n_groups = scratch.alive.shape[0]
+    scores, support = scratch.row_scores, scratch.row_support
+    for t in range(last - first):
+        place = (first + t) % GROUP * n_groups + (first + t) // GROUP
+        for c in range(scores.shape[0]):
+            scores[c] = scratch.scores[c, place]
+            support[c] = scratch.support[c, place]
+        out.labels[row + t] = pick_class(scores, support, draws[row + t])
+        normalise(scores, out.proba[row + t])
+
+
+@jit
+def write_votes(first: int, last: int, row: int, scratch: Scratch, out: Outputs) -> None:
+    """Votes inside the window, of every labeler."""
+    n = scratch.estimates.shape[0]
+    n_pairs = n * (n - 1) // 2
+    n_groups = scratch.alive.shape[0]
+    for t in range(last - first):
+        place = (first + t) % GROUP * n_groups + (first + t) // GROUP
+        for h in range(n):
+            out.votes[row + t, h] = scratch.sums[n_pairs + h, place]
