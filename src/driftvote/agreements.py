@@ -67,6 +67,16 @@ class StreamState:
         slots = (self.n_rows - len(rows) + np.arange(len(rows))) % max(capacity, 1)
         self.memory.ring[slots] = rows
 
+    def keep_rows(self, rows: Codes) -> None:
+        """The last rows into the ring, and the clock forward; sums and votes are not touched."""
+        capacity = len(self.memory.ring)
+        last = rows[-capacity:]
+        slot = (self.n_rows + len(rows) - len(last)) % capacity
+        before = min(len(last), capacity - slot)
+        self.memory.ring[slot : slot + before] = last[:before]
+        self.memory.ring[: len(last) - before] = last[before:]
+        self.memory.clock[0] += len(rows)
+
     def with_labelers(self, sizes: Ints, n_classes: int, newcomers: Codes) -> StreamState:
         """The state as if `newcomers` (their codes on the remembered rows) had always been there."""
         old, n_old = self.memory, self.n_labelers

@@ -121,6 +121,10 @@ def read_array(values: npt.NDArray[Any], form: VoteFormat, roster: Roster) -> Ba
     names = roster.for_width(values.shape[1]).names
     # Rows must lie one after the other whatever the caller's memory order: kernels run along them.
     codes = np.ascontiguousarray(form.encode(np.asarray(values)))
+    if values.dtype != object and not isinstance(values, np.ma.MaskedArray):
+        lowest = codes.min()  # BAD < -1: one look tells whether anybody abstains, and whether all values have a meaning
+        if lowest > BAD:
+            return Batch(None, codes, literal=bool(lowest == -1))
     unsaid = _unsaid(values)
     codes[unsaid] = -1
     if (codes == BAD).any():

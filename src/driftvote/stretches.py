@@ -16,15 +16,18 @@ import numpy as np
 from driftvote.agreements import StreamState
 from driftvote.kernels.bits import GROUP, pack_rows, repeat_first_bytes, shift_planes
 from driftvote.kernels.blocks import label_blocks
-from driftvote.kernels.history import begin_history, extend_lines, keep_rows, settle_sums
+from driftvote.kernels.history import begin_history, extend_lines, settle_sums
 from driftvote.kernels.layout import Codes, Floats, History, Outputs, Rule, Scratch, Span
 from driftvote.windows import ALL_PAST
 
-GROUPS = 64
-"""Groups of eight rows in a block: its working arrays stay in the second-level cache."""
+GROUPS = (64, 128)
+"""Groups of eight rows in a block: the larger number where its working arrays still fit into the second-level cache."""
+
+BLOCK_BYTES = 1 << 18
+"""Room there for window sums."""
 
 STRETCH = 1 << 15
-"""Rows that enter the history at once, at most."""
+"""Rows that enter the history at once for each thread, at most."""
 
 HISTORY_BYTES = 1 << 26
 """Memory for running sums; windows that do not fit are followed from the bits themselves."""
@@ -40,10 +43,6 @@ def fits(rule: Rule, n_labelers: int) -> bool:
     return largest != ALL_PAST and small and not rule.by_logs and n_labelers <= MOST_LABELERS
 
 
-def _whole_blocks(groups: int) -> int:
-    return -(-groups // GROUPS) * GROUPS
-
-
 class LongChunks:
     """The history of one stream, and the threads that work on it."""
 
@@ -55,6 +54,8 @@ class LongChunks:
         self.origin = 0  # rows of the stream before time 0 of the history
         places = [*combinations(range(n_labelers), 2)] + [(-1, h) for h in range(n_labelers if counts_votes else 0)]
         lines, sizes = len(places), rule.sizes
+        few, many = GROUPS
+        self.groups = many if lines * many * GROUP * 4 <= BLOCK_BYTES else few
         fitting = sizes[sizes * lines * 4 // GROUP <= HISTORY_BYTES]
         self.depth = int(sizes[-1])
         near = int(fitting[-1]) if len(fitting) else 0
@@ -63,14 +64,18 @@ class LongChunks:
         self._find_active(lagging, sizes > near)
         n_lags = int(lagging.sum())
         room = HISTORY_BYTES // (4 * lines * max(1, n_lags)) * GROUP
-        self.rows = max(GROUPS * GROUP, min(STRETCH, room // (GROUPS * GROUP) * GROUPS * GROUP))
-        stretch = self.rows // GROUP + 2 * GROUPS
+        block = self.groups * GROUP
+        self.rows = max(block, min(STRETCH * min(n_jobs, 8), room // block * block))
+        stretch = self.rows // GROUP + 2 * self.groups
         n_digits = max(1, int(rule.n_classes - 1).bit_length())
         planes = n_labelers * (n_digits + 2 * counts_votes)
-        n_slots, n_bytes = _whole_blocks(near // GROUP + stretch), _whole_blocks(self.depth // GROUP + stretch)
+        n_slots, n_bytes = (
+            self._whole_blocks(near // GROUP + stretch),
+            self._whole_blocks(self.depth // GROUP + stretch),
+        )
         self.history = History(
-            planes=np.empty((planes, n_bytes + GROUPS), np.uint8),
-            table=np.empty((lines, n_slots + GROUPS + 1), np.int32),
+            planes=np.empty((planes, n_bytes + self.groups), np.uint8),
+            table=np.empty((lines, n_slots + self.groups + 1), np.int32),
             past=np.empty((n_lags, planes, stretch), np.uint8),
             lagged=np.empty((n_lags, lines, stretch + 1), np.int32),
             ends=np.empty((n_lags, lines), np.int32),
@@ -82,7 +87,7 @@ class LongChunks:
             n_bytes=n_bytes,
             n_slots=n_slots,
         )
-        self.scratches = [_scratch(lines, n_labelers, rule.n_classes) for _ in range(n_jobs)]
+        self.scratches = [_scratch(self.groups, lines, n_labelers, rule.n_classes) for _ in range(n_jobs)]
 
     def _find_active(self, lagging: Any, far: Any) -> None:
         """Which lagging windows are ever looked at.
@@ -97,12 +102,15 @@ class LongChunks:
         self.active = [places[lagging].astype(np.int64), places[lagging & always].astype(np.int64)]
         self.lag_sizes = sizes[lagging]
 
+    def _whole_blocks(self, groups: int) -> int:
+        return -(-groups // self.groups) * self.groups
+
     def label(self, rows: Codes, draws: Floats, state: StreamState, out: Outputs) -> None:
         """Learn from each row, then label it."""
 
         def work(first: int, last: int, group: int, row: int) -> list[Callable[[], None]]:
-            blocks = _whole_blocks(-(-last // GROUP)) // GROUPS - group // GROUPS
-            share = -(-blocks // self.n_jobs) * GROUPS * GROUP
+            blocks = self._whole_blocks(-(-last // GROUP)) // self.groups - group // self.groups
+            share = -(-blocks // self.n_jobs) * self.groups * GROUP
             borders = [first, *range(group * GROUP + share, last, share), last]
             spans = [
                 Span(begin, end, group, self.origin, row) for begin, end in zip(borders, borders[1:], strict=False)
@@ -137,7 +145,7 @@ class LongChunks:
                 time += n_rows
                 done += n_rows
         settle_sums(time, self.origin, time // GROUP - group, self.history, state.memory, self.rule)
-        keep_rows(rows, state.memory)
+        state.keep_rows(rows)
         self.clock = state.n_rows
 
     def _extend(self, rows: Codes, done: int, n_rows: int, time: int, threads: _Threads) -> int:
@@ -153,9 +161,9 @@ class LongChunks:
             ]
         )
         repeat_first_bytes(history)
-        group = time // GROUP // GROUPS * GROUPS
-        n_groups = _whole_blocks(-(-(time + n_rows) // GROUP)) - group
-        full = (time + n_rows) // GROUP // GROUPS * GROUPS - group
+        group = time // GROUP // self.groups * self.groups
+        n_groups = self._whole_blocks(-(-(time + n_rows) // GROUP)) - group
+        full = (time + n_rows) // GROUP // self.groups * self.groups - group
         active = self.active[self.origin + time >= self.early_until]
         for f in active:
             shift_planes(group, n_groups, self.lag_sizes[f], history, history.past[f])
@@ -205,19 +213,19 @@ class _Threads:
             other.result()
 
 
-def _scratch(lines: int, n_labelers: int, n_classes: int) -> Scratch:
+def _scratch(groups: int, lines: int, n_labelers: int, n_classes: int) -> Scratch:
     def ints(*shape: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
         return np.zeros(shape, np.int32)
 
-    rows = GROUPS * GROUP
+    rows = groups * GROUP
     return Scratch(
         level=ints(rows),
-        alive=np.zeros(GROUPS, np.uint8),
-        gaps=ints(GROUPS + 1),
-        wide_gaps=np.zeros(GROUPS + 1, np.int64),
-        agree=np.zeros((2, GROUPS), np.uint8),
-        both=np.zeros((2, GROUPS), np.uint8),
-        running=ints(GROUPS),
+        alive=np.zeros(groups, np.uint8),
+        gaps=ints(groups + 1),
+        wide_gaps=np.zeros(groups + 1, np.int64),
+        agree=np.zeros((2, groups), np.uint8),
+        both=np.zeros((2, groups), np.uint8),
+        running=ints(groups),
         sums=ints(lines, rows),
         other_sums=ints(lines, rows),
         best=ints(rows),

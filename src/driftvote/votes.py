@@ -75,6 +75,8 @@ class VoteFormat:
     def _encode_numbers(self, values: npt.NDArray[Any]) -> Codes:
         dtype = code_dtype(self.n_classes)
         if self.name == "snorkel":
+            if values.dtype.kind in "iu" and values.size and values.min() >= -1 and values.max() < self.n_classes:
+                return values.astype(dtype)
             fits = (values >= -1) & (values < self.n_classes)
             if values.dtype.kind == "f":
                 fits &= values == np.floor(values)

@@ -25,6 +25,17 @@ def uint8_of(value: int) -> np.uint8:
 
 
 @jit
+def pack_two_classes(rows: Codes, first: int, planes: Bytes, byte: int) -> None:
+    """Eight rows of codes 0 and 1 into one byte for each labeler."""
+    row, slot, one = np.uint64(first), np.uint64(byte), np.uint64(1)
+    for h in range(np.uint64(rows.shape[1])):
+        bits = np.uint64(0)
+        for step in range(np.uint64(GROUP)):
+            bits |= (np.uint64(rows[row + step, h]) & one) << step
+        planes[h, slot] = bits
+
+
+@jit
 def pack_rows(rows: Codes, first: int, last: int, time: int, history: History) -> None:
     """Rows first .. last - 1 into the planes; row 0 is the one at `time` of the history.
 
@@ -38,6 +49,10 @@ def pack_rows(rows: Codes, first: int, last: int, time: int, history: History) -
         begin = (time + row) % GROUP
         end = min(GROUP, begin + last - row)
         slot = (time + row) // GROUP % slots
+        if end - begin == GROUP and n_digits == 1 and not history.masked:
+            pack_two_classes(rows, row, planes, slot)
+            row += GROUP
+            continue
         for h in range(n):
             for p in range(n_digits):
                 byte = 0 if begin == 0 else int(planes[h * n_digits + p, slot])

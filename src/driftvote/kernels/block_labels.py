@@ -64,14 +64,52 @@ def count_votes(codes: Codes, c: int, support: Sums) -> None:
 
 
 @jit
+def vote_two(planes: Bytes, byte: int, h: int, mask: int, odds: Floats, scores: Floats) -> None:
+    """The odds of labeler h into the products of two classes; `mask` is the plane that says where it counts, or -1."""
+    n_groups = np.uint64(odds.shape[0] // GROUP)
+    bits, counts, begin = np.uint64(h), np.uint64(max(mask, 0)), np.uint64(byte)
+    always, one = np.int64(mask < 0), np.int64(1)
+    downs, ups = scores[0], scores[1]
+    for step in range(GROUP):
+        shift, first = np.int64(step), np.uint64(step) * n_groups
+        for g in range(n_groups):
+            odd = odds[first + g]
+            up = np.int64(planes[bits, begin + g]) >> shift & one
+            counted = np.int64(planes[counts, begin + g]) >> shift & one | always
+            ups[first + g] *= odd if up == one else 1.0
+            downs[first + g] *= odd if up < counted else 1.0
+
+
+@jit
+def support_of_two(history: History, block: Block, support: Sums) -> None:
+    """Which of two classes has a vote at all: 1 or 0 in place of a count."""
+    n_groups = support.shape[1] // GROUP
+    n, planes = history.n_labelers, history.planes
+    for g in range(n_groups):
+        favour = against = np.int64(0)
+        for h in range(n):
+            votes = np.int64(planes[h, block.byte + g])
+            favour |= votes
+            against |= ~votes & (np.int64(planes[n + h, block.byte + g]) if history.masked else 255)
+        for step in range(GROUP):
+            support[1, step * n_groups + g] = favour >> step & 1
+            support[0, step * n_groups + g] = against >> step & 1
+
+
+@jit
 def vote_block(history: History, rule: Rule, block: Block, scratch: Scratch) -> None:
     """Products of odds and numbers of votes of each class, labelers in order."""
     scratch.scores[:, :] = 1.0
     scratch.support[:, :] = 0
-    odds, codes = scratch.odds, scratch.codes
-    for h in range(scratch.estimates.shape[0]):
-        unpack_votes(h, history, block, codes)
+    odds, codes, n = scratch.odds, scratch.codes, scratch.estimates.shape[0]
+    if rule.n_classes == 2:
+        support_of_two(history, block, scratch.support)
+    for h in range(n):
         fill_odds(scratch.estimates[h], rule, odds)
+        if rule.n_classes == 2:
+            vote_two(history.planes, block.byte, h, n + h if history.masked else -1, odds, scratch.scores)
+            continue
+        unpack_votes(h, history, block, codes)
         if rule.n_classes > FEW_CLASSES:
             for t in range(codes.shape[0]):
                 if codes[t] >= 0:

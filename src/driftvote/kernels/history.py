@@ -6,7 +6,7 @@ import numpy as np
 
 from driftvote.kernels._jit import jit
 from driftvote.kernels.bits import GROUP, agreeing, count_ones, ones_of
-from driftvote.kernels.layout import Bytes, Codes, History, Ints, Memory, Rule, Sums
+from driftvote.kernels.layout import Bytes, History, Ints, Memory, Rule, Sums
 
 
 @jit
@@ -143,18 +143,3 @@ def settle_sums(time: int, origin: int, place: int, history: History, memory: Me
     if not history.masked:
         for k in range(rule.sizes.shape[0]):
             memory.votes[k, :] = min(origin + time, rule.sizes[k])
-
-
-@jit
-def keep_rows(rows: Codes, memory: Memory) -> None:
-    """The last rows into the ring, and the clock forward."""
-    seen = memory.clock[0]
-    n_rows, n = rows.shape
-    n_slots = memory.ring.shape[0]
-    first = max(0, n_rows - n_slots)
-    slot = (seen + first) % n_slots
-    for t in range(first, n_rows):
-        for i in range(n):
-            memory.ring[slot, i] = rows[t, i]
-        slot = slot + 1 if slot + 1 < n_slots else 0
-    memory.clock[0] = seen + n_rows
