@@ -29,7 +29,11 @@ def grid_of(name: str) -> WindowGrid:
 
 
 def new_model(classes: int = 2, grid: str = "default", jobs: int = 1) -> AdaptiveLabelModel:
-    """A model that has seen nothing, on `jobs` threads where the version can."""
+    """A model that has seen nothing, on `jobs` threads where the version can.
+
+    Every figure is of the paper's estimator: accuracies from triplets of labelers, in the window of Algorithm 1, with
+    abstentions counted as zero. A model with another estimator is another figure.
+    """
     settings: dict[str, Any] = {"n_classes": classes, "votes": "snorkel", "windows": grid_of(grid)}
     if can_thread():
         settings["n_jobs"] = jobs

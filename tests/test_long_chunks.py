@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, stretches
+from driftvote.kernels.block_estimates import find_strongest
 from driftvote.models import engine
 from driftvote.streams.synthetic import simulate
 
@@ -155,3 +156,18 @@ def test_the_steepest_possible_change_is_not_overlooked():
     refused = np.flatnonzero(expected.windows[2 * size :] == size)
     assert 60 < refused[0] < 90  # limit / 4 rows after the larger window is full
     same(model.clone().label_stream(votes), expected)
+
+
+def test_the_strongest_pair_whether_or_not_numbers_fit_together():
+    """Sums and numbers of pairs share 32 bits where they can; ties go to the first pair either way."""
+    rng = np.random.default_rng(3)
+    for n in (3, 6, 20):
+        i, j = np.triu_indices(n, 1)
+        places, sums = np.stack([i, j], axis=1), rng.integers(-4, 5, size=(len(i), 1024)).astype(np.int32)
+        for without in (-1, 0, n - 1):
+            allowed = np.flatnonzero((i != without) & (j != without))
+            expected = allowed[np.abs(sums[allowed]).argmax(axis=0)]
+            for largest in (4, 2**30):
+                best, chosen, lines = np.zeros(1024, np.int32), np.zeros(1024, np.int32), np.zeros(len(i), np.int64)
+                find_strongest(sums, places, lines, without, largest, best, chosen)
+                assert np.array_equal(chosen, expected), (n, without, largest)

@@ -11,12 +11,41 @@ from driftvote.kernels.levels import int64_of
 
 
 @jit
-def find_strongest(sums: Sums, places: Ints, n_pairs: int, without: int, best: Sums, chosen: Sums) -> None:
-    """The first pair with the largest |sum| at every row, leaving one labeler out; into `chosen`."""
-    best[:] = -1
+def find_strongest(sums: Sums, places: Ints, lines: Ints, without: int, largest: int, best: Sums, chosen: Sums) -> None:
+    """The first pair with the largest |sum| at every row, leaving one labeler out; into `chosen`.
+
+    No sum is larger than `largest`. Where a sum and the number of its pair fit into 32 bits together, the strongest
+    pair is a maximum; `lines` is room for the numbers of the pairs.
+    """
+    n_pairs, count, mask = lines.shape[0], 0, 1
     for line in range(n_pairs):
         if places[line, 0] != without and places[line, 1] != without:
-            compare_pair(sums, line, best, chosen)
+            lines[count] = line
+            count += 1
+    while mask < n_pairs:
+        mask *= 2
+    if (largest + 1) * mask < 2**31:
+        best[:] = 0
+        for place in range(0, count - 1, 2):
+            raise_keys(sums, lines[place], lines[place + 1], mask, best)
+        raise_keys(sums, lines[count - 1], lines[count - 1], mask, best)
+        for t in range(best.shape[0]):
+            chosen[t] = np.int32(np.int32(mask - 1) - np.int32(best[t] & np.int32(mask - 1)))
+        return
+    best[:] = -1
+    for place in range(count):
+        compare_pair(sums, lines[place], best, chosen)
+
+
+@jit
+def raise_keys(sums: Sums, one: int, other: int, factor: int, best: Sums) -> None:
+    """The largest of |sum| times `factor` (a power of two) and, below that, of the smallest numbers of pairs so far."""
+    i, j, k, last = np.uint64(one), np.uint64(other), np.int32(factor), np.int32(factor - 1)
+    first, second = np.int32(last - np.int32(one)), np.int32(last - np.int32(other))
+    for t in range(np.uint64(best.shape[0])):
+        left = np.int32(np.int32(np.int32(abs(sums[i, t])) * k) | first)
+        right = np.int32(np.int32(np.int32(abs(sums[j, t])) * k) | second)
+        best[t] = max(best[t], max(left, right))
 
 
 @jit
@@ -79,14 +108,15 @@ def estimate_block(history: History, rule: Rule, scratch: Scratch) -> None:
     places, sums, top, chosen = history.places, scratch.sums, scratch.top, scratch.chosen
     for t in range(n_rows):
         scratch.scale[t] = float(rule.sizes[scratch.level[t]]) * (rule.n_classes - 1)
-    find_strongest(sums, places, n_pairs, -1, scratch.best, top)
+    lines, largest = np.empty(n_pairs, np.int64), rule.sizes[scratch.level.max()] * (rule.n_classes - 1)
+    find_strongest(sums, places, lines, -1, largest, scratch.best, top)
     concerned = np.zeros(n, np.bool_)
     for t in range(n_rows):
         concerned[places[top[t], 0]] = True
         concerned[places[top[t], 1]] = True
     for h in range(n):
         if concerned[h]:
-            find_strongest(sums, places, n_pairs, h, scratch.best, chosen)
+            find_strongest(sums, places, lines, h, largest, scratch.best, chosen)
             skills_of(h, chosen, places, scratch)
         else:
             skills_of(h, top, places, scratch)

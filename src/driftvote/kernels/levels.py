@@ -16,6 +16,9 @@ from driftvote.kernels._jit import jit
 from driftvote.kernels.bits import GROUP, agreeing_byte
 from driftvote.kernels.layout import Block, Bytes, History, Ints, Rule, Scratch, Sums
 
+# From this many groups that a look settles on either side, looks are cheaper than the gaps of all groups.
+WORTH_A_LOOK = 6
+
 
 @jit
 def int32_of(value: int) -> Any:
@@ -126,7 +129,7 @@ def choose_levels(history: History, rule: Rule, origin: int, n_pairs: int, block
         if time + GROUP * n_groups < rule.sizes[k + 1]:
             settle_rest(alive, k, scratch.level)
             return
-        sure = rule.certain[k] or one_look_is_enough(history, rule, k, n_pairs, block, time, n_groups)
+        sure = rule.certain[k] or few_looks_are_enough(history, rule, k, n_pairs, block, time, n_groups)
         if sure and time + 1 >= rule.sizes[k + 1]:
             continue
         if not sure:
@@ -169,18 +172,27 @@ def settle_rest(alive: Bytes, k: int, level: Sums) -> None:
 
 
 @jit
-def one_look_is_enough(
+def few_looks_are_enough(
     history: History, rule: Rule, k: int, n_pairs: int, block: Block, time: int, n_groups: int
 ) -> bool:
-    """Whether the gap in the middle of the block settles that all its rows pass.
+    """Whether the gaps at a few places of the block settle that all its rows pass.
 
-    Wide windows end in parts of the history that are not in the cache.
+    A gap says something of the rows on both sides, and the more the wider the windows are; these end in parts of the
+    history that are not in the cache.
     """
-    most = 2 * rule.far[k] * (rule.n_classes - 1)
-    reach = most * (GROUP * n_groups // 2)
-    if 2 * rule.limit[k] < 3 * reach or time < rule.sizes[k + 1]:
+    limit, most = rule.limit[k], GROUP * 2 * rule.far[k] * (rule.n_classes - 1)
+    reach = limit // (2 * most)  # groups, if the gap is half the limit
+    if reach < WORTH_A_LOOK or time < rule.sizes[k + 1]:
         return False
-    return gap_at(history, rule, k, n_pairs, block, n_groups // 2) + reach <= rule.limit[k]
+    done = 0
+    while done < n_groups:
+        place = min(done + reach, n_groups)
+        room = limit - gap_at(history, rule, k, n_pairs, block, place)
+        settled = place + room // most if room >= (place - done) * most else done
+        if settled == done:
+            return False
+        done = settled
+    return True
 
 
 @jit
