@@ -171,3 +171,15 @@ def test_the_strongest_pair_whether_or_not_numbers_fit_together():
                 best, chosen, lines = np.zeros(1024, np.int32), np.zeros(1024, np.int32), np.zeros(len(i), np.int64)
                 find_strongest(sums, places, lines, without, largest, best, chosen)
                 assert np.array_equal(chosen, expected), (n, without, largest)
+
+
+def test_places_without_a_row_name_a_pair_that_exists():
+    """The last block of a batch is not full; what stands behind its rows may be anything, but not lead astray."""
+    i, j = np.triu_indices(5, 1)
+    places, sums = np.stack([i, j], axis=1), np.full((10, 64), 2**31 - 1, np.int32)
+    best, chosen, lines = np.zeros(64, np.int32), np.zeros(64, np.int32), np.zeros(10, np.int64)
+    sums[:, 1] = -(2**30)
+    with np.errstate(over="ignore"):
+        find_strongest(sums, places, lines, -1, 100, best, chosen)
+    assert chosen.min() >= 0
+    assert chosen.max() < 10

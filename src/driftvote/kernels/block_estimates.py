@@ -29,8 +29,10 @@ def find_strongest(sums: Sums, places: Ints, lines: Ints, without: int, largest:
         for place in range(0, count - 1, 2):
             raise_keys(sums, lines[place], lines[place + 1], mask, best)
         raise_keys(sums, lines[count - 1], lines[count - 1], mask, best)
+        # Places of a block that hold no row may hold any sums; they too must name a pair that exists.
+        last = np.int32(n_pairs - 1)
         for t in range(best.shape[0]):
-            chosen[t] = np.int32(np.int32(mask - 1) - np.int32(best[t] & np.int32(mask - 1)))
+            chosen[t] = min(last, np.int32(np.int32(mask - 1) - np.int32(best[t] & np.int32(mask - 1))))
         return
     best[:] = -1
     for place in range(count):
