@@ -11,8 +11,6 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from driftvote.doors import Batch, is_empty_chunk, is_iterator_of_chunks
-from driftvote.errors import StateError
-from driftvote.files.state import read_state, write_state
 from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
 from driftvote.labelers import Roster
 from driftvote.labels import tie_draws
@@ -30,6 +28,7 @@ from driftvote.models.families import Families
 from driftvote.models.known import KnownNow
 from driftvote.models.quick import ShortWay
 from driftvote.models.results import LabeledStream, Step
+from driftvote.models.saving import read_model, write_model
 from driftvote.models.settings import ABSTENTIONS, one_of, tie_policy, whole
 from driftvote.models.words import FamiliarWords
 from driftvote.randomness import fill_abstentions
@@ -262,17 +261,7 @@ class LabelModel(FamiliarWords, KnownNow, ShortWay, ABC):
 
     def save(self, path: str | Path) -> None:
         """Write settings and state to one file, whole or not at all; `load` resumes bit for bit."""
-        for value in (*self._form.classes, self._form.abstain):
-            if not isinstance(value, (str, int, float, type(None))):
-                raise StateError(f"class {value!r} cannot be written to a state file; use text or numbers as classes")
-        header = {
-            "model": type(self).__name__,
-            "settings": self._settings,
-            "labelers": list(self._roster.names),
-            "last_time": self._last_time,
-            "members": list(self._families.members.names),
-        }
-        write_state(path, header, {} if self._engine is None else self._engine.arrays())
+        write_model(self, path)
 
     @classmethod
     def load(cls: type[Self], path: str | Path) -> Self:
@@ -280,22 +269,7 @@ class LabelModel(FamiliarWords, KnownNow, ShortWay, ABC):
 
         A file of another version, of another model, cut short or tampered with is refused.
         """
-        header, arrays = read_state(path)
-        kind = LabelModel._kinds.get(header["model"])
-        if kind is None or not issubclass(kind, cls):
-            raise StateError(
-                f"{path}: this is the state of {header['model']}, not of {cls.__name__}; load it with that"
-            )
-        try:
-            model = kind(**header["settings"])
-            model._roster = Roster(tuple(header["labelers"]), model._roster.closed)
-            model._families.members = Roster(tuple(header.get("members", ())), model._roster.closed)
-            model._last_time = None if header["last_time"] is None else tuple(header["last_time"])
-            if arrays:
-                model._engine = model._new_engine(len(model._roster))
-                model._engine.restore(arrays)
-        except (TypeError, ValueError) as problem:
-            raise StateError(f"{path}: the state does not fit {header['model']}: {problem}") from problem
+        model: Self = read_model(path, cls, LabelModel._kinds)
         return model
 
 

@@ -18,6 +18,7 @@ from driftvote.kernels.single import CODE, TAIL, WINDOW, label_one
 from driftvote.labelers import Roster
 from driftvote.labels import tie_draws
 from driftvote.models.estimates import WindowEstimates
+from driftvote.models.families import Families
 from driftvote.models.results import LabeledStream, Step
 from driftvote.votes import BAD, VoteFormat
 
@@ -94,6 +95,7 @@ class ShortWay:
     _form: VoteFormat
     _roster: Roster
     _engine: Any
+    _families: Families
     tie_break_policy: str
     seed: int
     _quick: tuple[Any, QuickRows | None] = (None, None)
@@ -112,7 +114,7 @@ class ShortWay:
         if self._quick[0] is engine:
             return
         quick = None
-        if engine.has_short_way and not engine.rule.by_logs and takes(self._form):
+        if engine.has_short_way and not self._families.family and not engine.rule.by_logs and takes(self._form):
             ties = (self.tie_break_policy, self.seed)
             quick = QuickRows(engine.state, engine.rule, self._form, self._roster.names, ties)
         self._quick = engine, quick

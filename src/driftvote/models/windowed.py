@@ -68,7 +68,7 @@ class WindowedLabelModel(LabelModel):
         """
         engine = self._started()
         memory = engine.state.memory
-        level = choose_level(memory, engine.rule)
+        level = choose_level(memory, engine.rule, nothing_known(engine.rule))
         return dependence(
             memory.sums[level], self._votes_that_count(level), self.window, engine.n_classes, self.labelers
         )
