@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from driftvote.errors import LabelerError, SettingError, VoteError
+from driftvote.kernels.buckets import Rows
 from driftvote.kernels.layout import Codes, Ints, code_dtype
-from driftvote.kernels.tallies import Rows
 from driftvote.models.results import LabeledStream
 from driftvote.report.baselines import Baseline
 from driftvote.report.context import Report

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from driftvote._version import __version__
-from driftvote.kernels import tallies
+from driftvote.kernels import buckets
+from driftvote.kernels.buckets import Buckets
 from driftvote.kernels.layout import Codes, Floats
-from driftvote.kernels.tallies import Buckets
 from driftvote.models.certified import StepCertificate
 from driftvote.report.band import half_width
 from driftvote.report.context import FORMAT, Report
@@ -53,12 +53,12 @@ def finished(seen: Gathered) -> Report:
     labelers = summaries(thinned, seen, timeline)
     drops = window_drops(timeline)
     differences = Differences(
-        overruled=int(counts[tallies.OVERRULED]),
-        settled=int(counts[tallies.SETTLED]),
-        opened=int(counts[tallies.OPENED]),
+        overruled=int(counts[buckets.OVERRULED]),
+        settled=int(counts[buckets.SETTLED]),
+        opened=int(counts[buckets.OPENED]),
         examples=seen.differing,
     )
-    gold = gold_of(thinned, seen.classes, timeline) if seen.has_gold and counts[tallies.GOLD] else None
+    gold = gold_of(thinned, seen.classes, timeline) if seen.has_gold and counts[buckets.GOLD] else None
     together = dependence_of(seen.last_rows, len(seen.classes), seen.labelers)
     return Report(
         format=FORMAT,
@@ -84,14 +84,14 @@ def finished(seen: Gathered) -> Report:
 
 def tally_of(seen: Gathered, counts: Any) -> Tally:
     """Counts of rows and votes."""
-    rows, silent, tied = (int(counts[place]) for place in (tallies.ROWS, tallies.SILENT, tallies.TIED))
+    rows, silent, tied = (int(counts[place]) for place in (buckets.ROWS, buckets.SILENT, buckets.TIED))
     votes = int(seen.thinned.buckets.cast.sum())
     return Tally(
         rows=rows,
         labeled=rows - silent - tied,
         silent=silent,
         tied=tied,
-        doubtful=int(counts[tallies.DOUBTFUL]),
+        doubtful=int(counts[buckets.DOUBTFUL]),
         review_below=seen.review_below,
         votes=votes,
         abstentions=rows * len(seen.labelers) - votes,
@@ -103,7 +103,7 @@ def timeline_of(thinned: Thinned, n_classes: int, filled: bool) -> Timeline:
     n = thinned.n_buckets
     parts: Any = (array[:n] for array in thinned.buckets)
     b = Buckets(*parts)
-    rows = np.maximum(b.counts[:, tallies.ROWS], 1)
+    rows = np.maximum(b.counts[:, buckets.ROWS], 1)
     known = b.known > 0
     mean = np.where(known, b.total / np.maximum(b.known, 1), np.nan)
     low, high = np.where(known, b.low, np.nan), np.where(known, b.high, np.nan)
@@ -127,8 +127,8 @@ def timeline_of(thinned: Thinned, n_classes: int, filled: bool) -> Timeline:
         band_low=rounded(np.clip(low - half, 1.0 / n_classes, 1.0).T),
         band_high=rounded(np.clip(high + half, 1.0 / n_classes, 1.0).T),
         coverage=rounded((b.cast / rows[:, None]).T),
-        doubtful=rounded(b.counts[:, tallies.DOUBTFUL] / rows),
-        differs=rounded(b.counts[:, [tallies.OVERRULED, tallies.SETTLED, tallies.OPENED]].sum(axis=1) / rows),
+        doubtful=rounded(b.counts[:, buckets.DOUBTFUL] / rows),
+        differs=rounded(b.counts[:, [buckets.OVERRULED, buckets.SETTLED, buckets.OPENED]].sum(axis=1) / rows),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from driftvote.kernels import tallies
+from driftvote.kernels import buckets
 from driftvote.report.axis import stretches
 from driftvote.report.context import Gold, Score, Stretch
 from driftvote.report.parts import Timeline
@@ -27,7 +27,7 @@ def gold_of(thinned: Thinned, classes: list[str], line: Timeline) -> Gold:
     per = max(1, -(-n // STRETCHES), -(-LEAST_ROWS // step))
     starts = stretches(n, per)
     ends = np.append(starts[1:], n) - 1
-    rows = np.add.reduceat(thinned.buckets.counts[:n, tallies.GOLD], starts)
+    rows = np.add.reduceat(thinned.buckets.counts[:n, buckets.GOLD], starts)
     points = thinned.gold.right[:n] + thinned.gold.tied[:n] / len(classes)
     by_stretch = np.add.reduceat(points, starts, axis=0)
     scores = [

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driftvote.kernels.tallies import (
+from driftvote.kernels.buckets import (
     Buckets,
     GoldTotals,
     Rows,
