@@ -11,18 +11,23 @@ import numpy as np
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, LabelModel, MajorityLabelModel
 from driftvote.streams.synthetic import paper_blocks, simulate, swap
 
+from streams_for_tests import PAPERS_RULE
+
 FOLDER = Path(__file__).parent / "golden"
 
 
 def cases() -> dict[str, tuple[LabelModel, np.ndarray]]:
     many = simulate(np.tile([0.8, 0.7, 0.6, 0.5, 0.9], (1500, 1)), 4, n_classes=4, coverage=0.6).votes
     return {
-        "adaptive_swap": (AdaptiveLabelModel(), swap(1600, 1).votes),
+        "default_swap": (AdaptiveLabelModel(), swap(1600, 1).votes),
+        "default_many_classes": (AdaptiveLabelModel(n_classes=4), many),
+        "bernstein_triplets": (AdaptiveLabelModel(estimator="triplet", bound="bernstein"), swap(1600, 1).votes),
+        "adaptive_swap": (AdaptiveLabelModel(**PAPERS_RULE), swap(1600, 1).votes),
         "adaptive_paper_blocks": (
-            AdaptiveLabelModel(windows=[10, 40, 200, 700], beta=0.05),
+            AdaptiveLabelModel(windows=[10, 40, 200, 700], beta=0.05, **PAPERS_RULE),
             paper_blocks(400, 2).votes,
         ),
-        "adaptive_many_classes": (AdaptiveLabelModel(n_classes=4), many),
+        "adaptive_many_classes": (AdaptiveLabelModel(n_classes=4, **PAPERS_RULE), many),
         "paper_with_abstentions": (AdaptiveLabelModel.paper(4, seed=3), many),
         "fixed_100": (FixedWindowLabelModel(window=100, n_classes=4), many),
         "all_past": (FixedWindowLabelModel(window=None), swap(1600, 1).votes),

@@ -9,6 +9,9 @@ import numba
 import numpy as np
 import pytest
 
+PAPERS_RULE = {"estimator": "triplet", "bound": "mcdiarmid", "watch": "agreements"}
+"""Settings of the paper's method, which tests/naive.py restates; abstentions stay as they are."""
+
 COMPILED = not numba.config.DISABLE_JIT
 
 DATA = Path(os.environ.get("DRIFTVOTE_DATA", Path(__file__).parents[2] / "shared" / "data"))

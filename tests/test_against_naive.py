@@ -10,7 +10,7 @@ from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelMo
 from driftvote.randomness import fill_abstentions
 
 import naive
-from streams_for_tests import random_chunks, random_stream, rows_for
+from streams_for_tests import PAPERS_RULE, random_chunks, random_stream, rows_for
 
 DYADIC = tuple(2**k for k in range(20))
 STREAMS = [
@@ -80,7 +80,7 @@ def assert_close_to_naive(found, rows):
 def test_adaptive_equals_the_definition_on_every_path(tmp_path, seed, n, k, abstain, windows, beta):
     votes = random_stream(seed, rows_for(5000, 600), n, k, abstain, blocks=4)
     settings = naive.Settings(n_classes=k, windows=windows, beta=beta)
-    model = AdaptiveLabelModel(n_classes=k, windows=windows, beta=beta)
+    model = AdaptiveLabelModel(n_classes=k, windows=windows, beta=beta, **PAPERS_RULE)
     rows = naive.adaptive(votes, votes, settings)
     whole = outputs([model.clone().label_stream(votes)])
     assert_close_to_naive(whole, rows)
@@ -94,7 +94,8 @@ def test_the_streams_make_the_rule_refuse_windows():
     refused = 0
     for seed, n, k, abstain, windows, beta in STREAMS:
         votes = random_stream(seed, rows_for(5000, 600), n, k, abstain, blocks=4)
-        found = AdaptiveLabelModel(n_classes=k, windows=windows, beta=beta).label_stream(votes).windows
+        model = AdaptiveLabelModel(n_classes=k, windows=windows, beta=beta, **PAPERS_RULE)
+        found = model.label_stream(votes).windows
         reach = np.array([max([w for w in windows if w <= t] or [t]) for t in range(1, len(votes) + 1)])
         refused += (found < reach).any()
     assert refused >= (6 if rows_for(1, 0) else 1)
@@ -105,7 +106,7 @@ def test_random_abstentions_equal_the_definition_on_the_filled_votes(tmp_path, s
     votes = random_stream(seed, rows_for(2500, 200), 5, 3, 0.4)
     filled = fill_abstentions(votes, seed, 0, 3)
     counted = np.where(filled < -1, -2 - filled, filled)
-    model = AdaptiveLabelModel(n_classes=3, abstentions="random", seed=seed)
+    model = AdaptiveLabelModel(n_classes=3, abstentions="random", seed=seed, **PAPERS_RULE)
     whole = outputs([model.clone().label_stream(votes)])
     assert_close_to_naive(whole, naive.adaptive(counted, votes, naive.Settings(3, random_abstentions=True)))
     assert_same_bits(by_rows(model.clone(), votes), whole)

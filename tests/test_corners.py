@@ -28,7 +28,7 @@ from driftvote import (
     WindowGrid,
 )
 
-from streams_for_tests import random_chunks, random_stream
+from streams_for_tests import PAPERS_RULE, random_chunks, random_stream
 
 
 @pytest.mark.parametrize("n_classes", [2, 126, 127, 128, 200, 255, 256, 300])
@@ -51,7 +51,7 @@ def test_editing_one_kernel_makes_every_cached_kernel_stale(tmp_path):
     """Kernels contain each other's machine code; the cache must look at all their files."""
     site = tmp_path / "site"
     shutil.copytree(Path(driftvote.__file__).parent, site / "driftvote", ignore=shutil.ignore_patterns("__pycache__"))
-    code = "from driftvote import AdaptiveLabelModel as A; print(A().update([1, 1, 0]).proba.max())"
+    code = "from driftvote import AdaptiveLabelModel as A; print(A.paper().update([1, 1, 0]).proba.max())"
     env = {"PYTHONPATH": str(site), "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PATH": ""}
 
     def probability() -> float:
@@ -245,7 +245,7 @@ def test_extreme_settings_work(settings):
 
 
 def test_values_of_several_types_share_a_column_as_text():
-    model = AdaptiveLabelModel(classes=[1, 2], abstain="?")
+    model = AdaptiveLabelModel(classes=[1, 2], abstain="?", estimator="triplet")
     out = model.label_stream([[1, 2, "?"], [2, 2, 2]])
     assert out.to_frame().column("label").to_pylist() == ["?", "2"]
     assert model.predict(pl.DataFrame({"labeler_0": ["?"], "labeler_1": ["?"], "labeler_2": ["?"]})).to_list() == ["?"]
@@ -270,7 +270,7 @@ def test_polars_wide_integers():
 def test_memory_that_cannot_be_had_changes_nothing(monkeypatch):
     from driftvote.models import engine
 
-    model = AdaptiveLabelModel()
+    model = AdaptiveLabelModel(**PAPERS_RULE)
     model.label_stream(timed([1, 2, 3]), time="when")
 
     def no_memory(*_, **__):

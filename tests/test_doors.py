@@ -313,7 +313,7 @@ def test_a_row_in_which_nobody_votes_may_be_an_empty_dict():
     assert (step.label, step.n_votes, model.n_rows) == (-1, 0, 1)
     named = AdaptiveLabelModel()
     named.update({"a": 1, "b": None, "c": None})
-    assert named.update({}).label == -1
+    assert named.update({}).n_votes == 0
     assert named.labelers == ("a", "b", "c")
 
 

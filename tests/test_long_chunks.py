@@ -10,12 +10,12 @@ from driftvote.kernels.block_estimates import find_strongest
 from driftvote.models import engine
 from driftvote.streams.synthetic import simulate
 
-from streams_for_tests import random_chunks, random_stream, rows_for
+from streams_for_tests import PAPERS_RULE, random_chunks, random_stream, rows_for
 
 MODELS = [
-    AdaptiveLabelModel(windows=[1, 2, 4, 8, 16, 32, 64, 128, 256], delta=0.9, beta=0.02),
-    AdaptiveLabelModel(windows=[3, 10, 44, 150, 400], delta=0.9, beta=0.02),
-    AdaptiveLabelModel(n_classes=3, windows=[2, 4, 16, 128, 512], tie_break_policy="random", seed=4),
+    AdaptiveLabelModel(windows=[1, 2, 4, 8, 16, 32, 64, 128, 256], delta=0.9, beta=0.02, **PAPERS_RULE),
+    AdaptiveLabelModel(windows=[3, 10, 44, 150, 400], delta=0.9, beta=0.02, **PAPERS_RULE),
+    AdaptiveLabelModel(n_classes=3, windows=[2, 4, 16, 128, 512], tie_break_policy="random", seed=4, **PAPERS_RULE),
     AdaptiveLabelModel.paper(6, windows=[1, 2, 4, 8, 16, 32, 64, 128, 256, 512]),
     FixedWindowLabelModel(window=90),
     FixedWindowLabelModel(window=1),
@@ -64,7 +64,7 @@ def test_a_stream_that_begins_to_abstain(monkeypatch):
     """Votes are counted from the first abstention on; before, everybody votes."""
     votes = random_stream(8, 2000, 4, 2, 0.0)
     votes[1100:, 1] = -1
-    model = AdaptiveLabelModel(windows=[1, 2, 4, 8, 16, 32, 64], delta=0.9)
+    model = AdaptiveLabelModel(windows=[1, 2, 4, 8, 16, 32, 64], delta=0.9, **PAPERS_RULE)
     expected = row_by_row(model, votes)
     chunked = model.clone()
     parts = [chunked.label_stream(votes[at : at + 500]) for at in range(0, 2000, 500)]
@@ -79,7 +79,7 @@ def test_a_stream_that_begins_to_abstain(monkeypatch):
 
 def test_updates_between_long_chunks():
     votes = random_stream(10, 3000, 5, 2, 0.1)
-    model = AdaptiveLabelModel(windows=[1, 2, 4, 8, 16, 32, 64, 128], delta=0.9)
+    model = AdaptiveLabelModel(windows=[1, 2, 4, 8, 16, 32, 64, 128], delta=0.9, **PAPERS_RULE)
     expected = row_by_row(model, votes)
     found = [model.label_stream(votes[:1000]).proba]
     found += [model.update(row).proba[None] for row in votes[1000:1100]]
@@ -91,16 +91,16 @@ def test_updates_between_long_chunks():
 @pytest.mark.parametrize("n_jobs", [2, 3])
 def test_threads_do_not_show(n_jobs):
     votes = random_stream(11, rows_for(40_000, 900), 6, 2, 0.2, blocks=5)
-    one = AdaptiveLabelModel().label_stream(votes)
-    many = AdaptiveLabelModel(n_jobs=n_jobs)
+    one = AdaptiveLabelModel(**PAPERS_RULE).label_stream(votes)
+    many = AdaptiveLabelModel(n_jobs=n_jobs, **PAPERS_RULE)
     same(many.label_stream(votes), one)
-    same(many.label_stream(votes[:300]), AdaptiveLabelModel().fit(votes).label_stream(votes[:300]))
+    same(many.label_stream(votes[:300]), AdaptiveLabelModel(**PAPERS_RULE).fit(votes).label_stream(votes[:300]))
 
 
 def test_n_jobs_is_checked():
     for bad in (0, -1, 1.5, True, 10**6):
         with pytest.raises(ValueError, match="n_jobs"):
-            AdaptiveLabelModel(n_jobs=bad)
+            AdaptiveLabelModel(n_jobs=bad, **PAPERS_RULE)
 
 
 @pytest.mark.slow
@@ -108,7 +108,7 @@ def test_a_real_length_of_stream_against_rows():
     """Half a million rows, so that the default grid's largest windows fill, slide and wrap around."""
     accuracies = np.repeat(np.random.default_rng(1).uniform(0.55, 0.9, size=(3, 4)), 250_000, axis=0)
     votes = simulate(accuracies, 5).votes
-    model = AdaptiveLabelModel()
+    model = AdaptiveLabelModel(**PAPERS_RULE)
     same(model.clone().label_stream(votes), row_by_row(model, votes))
     wide = simulate(np.tile(np.linspace(0.6, 0.8, 14), (600_000, 1)), 6).votes  # 105 lines: the last window is far
     assert np.array_equal(model.clone().label_stream(wide[:, :14]).proba, row_by_row(model, wide[:, :14]).proba)
@@ -117,11 +117,11 @@ def test_a_real_length_of_stream_against_rows():
 def test_very_many_labelers_go_by_sums_of_logs():
     """Products of 300 odds would overflow; the labels are then made from sums of weights."""
     votes = random_stream(12, 60, 300, 2, 0.0)
-    out = AdaptiveLabelModel(windows=[1, 4, 16]).label_stream(votes)
+    out = AdaptiveLabelModel(windows=[1, 4, 16], **PAPERS_RULE).label_stream(votes)
     assert np.isfinite(out.proba).all()
     score = (out.weights * np.where(votes == 1, 1, -1)).sum(axis=1)
     assert np.array_equal(out.codes[np.abs(score) > 1e-6], (score > 0)[np.abs(score) > 1e-6])
-    assert AdaptiveLabelModel(windows=[1, 4, 16]).fit(votes).predict(votes[:5]).shape == (5,)
+    assert AdaptiveLabelModel(windows=[1, 4, 16], **PAPERS_RULE).fit(votes).predict(votes[:5]).shape == (5,)
 
 
 @pytest.mark.parametrize("abstain", [0.0, 0.3])
@@ -131,8 +131,8 @@ def test_wide_windows_are_looked_at_only_when_they_must_be(abstain):
     jump = random_stream(14, 2500, 3, 2, abstain, blocks=1)[:, ::-1]
     flip = np.where(jump[:, :1] >= 0, 1 - jump[:, :1], -1)
     votes = np.vstack([quiet, np.hstack([flip, jump[:, 1:]])])
-    model = AdaptiveLabelModel(windows=[1500, 3000, 4500], beta=0.05)
-    doubling = AdaptiveLabelModel(windows=[1400, 2800, 5600], beta=0.05)
+    model = AdaptiveLabelModel(windows=[1500, 3000, 4500], beta=0.05, **PAPERS_RULE)
+    doubling = AdaptiveLabelModel(windows=[1400, 2800, 5600], beta=0.05, **PAPERS_RULE)
     for each in (model, doubling):
         expected = row_by_row(each, votes)
         assert len(set(expected.windows[4500:].tolist())) > 1  # the jump is noticed
@@ -151,7 +151,7 @@ def test_the_steepest_possible_change_is_not_overlooked():
     x = np.concatenate([first, second, -np.ones(600)])
     votes = np.ones((len(x), 3), np.int8)
     votes[:, 1] = x > 0
-    model = AdaptiveLabelModel(windows=[size, 2 * size])
+    model = AdaptiveLabelModel(windows=[size, 2 * size], **PAPERS_RULE)
     expected = row_by_row(model, votes)
     refused = np.flatnonzero(expected.windows[2 * size :] == size)
     assert 60 < refused[0] < 90  # limit / 4 rows after the larger window is full

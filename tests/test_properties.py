@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel
 
 import naive
-from streams_for_tests import COMPILED, random_stream
+from streams_for_tests import COMPILED, PAPERS_RULE, random_stream
 
 common = settings(
     max_examples=150 if COMPILED else 15, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
@@ -53,7 +53,7 @@ def test_no_nan_and_every_number_in_its_range(case):
             (out.accuracies, 0, 1),
             (out.diluted_accuracies, 0, 1),
             (out.coverage, 0, 1),
-            (out.weights, 0, 10),
+            (out.weights, -10, 10),  # below 0: worse than a blind guess, which only class-conditional fits can find
             (out.codes, -1, n_classes - 1),
             (out.windows, 1, len(votes)),
         ]:
@@ -121,7 +121,9 @@ def test_reordering_the_labelers_permutes_the_accuracies(case, seed):
     """Windows follow always; accuracies too unless two pairs are equally strong (the first one then wins)."""
     votes, n_classes = case
     order = np.random.default_rng(seed).permutation(votes.shape[1])
-    model = AdaptiveLabelModel(n_classes=n_classes, windows=GRID, beta=0.01, delta=0.9, votes="snorkel")
+    model = AdaptiveLabelModel(
+        n_classes=n_classes, windows=GRID, beta=0.01, delta=0.9, votes="snorkel", **PAPERS_RULE
+    )
     out, moved = model.clone().label_stream(votes), model.label_stream(votes[:, order])
     assert np.array_equal(out.windows, moved.windows)
     assert np.array_equal(out.coverage[:, order], moved.coverage)
@@ -129,6 +131,18 @@ def test_reordering_the_labelers_permutes_the_accuracies(case, seed):
         assert np.array_equal(out.accuracies[-1, order], moved.accuracies[-1])
         assert np.array_equal(out.weights[-1, order], moved.weights[-1])
         assert out.codes[-1] == moved.codes[-1]
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_the_order_of_the_labelers_moves_a_fit_by_rounding_only(n_classes):
+    for seed in range(4):
+        votes = random_stream(seed, 500, 6, n_classes, 0.2)
+        order = np.random.default_rng(seed).permutation(6)
+        model = AdaptiveLabelModel(n_classes=n_classes, votes="snorkel")
+        out, moved = model.clone().label_stream(votes), model.label_stream(votes[:, order])
+        assert np.array_equal(out.windows, moved.windows)
+        np.testing.assert_allclose(out.accuracies[:, order], moved.accuracies, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(out.proba, moved.proba, rtol=0, atol=1e-7)
 
 
 def test_reordering_is_put_to_the_test_often_enough():

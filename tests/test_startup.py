@@ -23,13 +23,14 @@ PROBE = """
 import json, sys
 import numpy as np
 import driftvote
-from driftvote.kernels import blocks, chunk
-model = driftvote.AdaptiveLabelModel()
-model.label_stream(np.random.default_rng(0).integers(-1, 2, size=(500, 5)))
-model.partial_fit([[1, 0, 1, 1, 0]])
-model.update([1, 0, 1, 1, 0])
-assert model.predict([[1, 1, 1, 0, 0]]).shape == (1,)
+from driftvote.kernels import blocks, chunk, refits
+for model in (driftvote.AdaptiveLabelModel.paper(), driftvote.AdaptiveLabelModel()):
+    model.label_stream(np.random.default_rng(0).integers(-1, 2, size=(500, 5)))
+    model.partial_fit([[1, 0, 1, 1, 0]])
+    model.update([1, 0, 1, 1, 0])
+    assert model.predict([[1, 1, 1, 0, 0]]).shape == (1,)
 used = [chunk.label_rows, chunk.learn_chunk, chunk.estimate, chunk.vote_chunk, blocks.label_blocks]
+used += [refits.label_with_refits, refits.vote_by_fit]
 print(json.dumps({
     "hits": [sum(k.stats.cache_hits.values()) for k in used],
     "misses": [sum(k.stats.cache_misses.values()) for k in used],

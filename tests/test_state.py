@@ -14,13 +14,13 @@ import driftvote
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel, StateError
 from driftvote.files import state as state_file
 
-from streams_for_tests import random_stream
+from streams_for_tests import PAPERS_RULE, random_stream
 
 
 @pytest.fixture
 def saved(tmp_path):
     path = tmp_path / "state.npz"
-    AdaptiveLabelModel(windows=[1, 2, 4, 8]).fit(random_stream(1, 50, 4)).save(path)
+    AdaptiveLabelModel(windows=[1, 2, 4, 8], **PAPERS_RULE).fit(random_stream(1, 50, 4)).save(path)
     return path
 
 

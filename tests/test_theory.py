@@ -10,7 +10,7 @@ import pytest
 from driftvote import AdaptiveLabelModel, theory
 from driftvote.streams.synthetic import simulate
 
-from streams_for_tests import rows_for
+from streams_for_tests import PAPERS_RULE, rows_for
 
 N, ROWS, DELTA, BETA = 4, 2048, 0.1, 0.1
 SIZES = [2**k for k in range(12)]
@@ -72,7 +72,7 @@ def test_the_guarantee_over_many_streams(kind):
     held, tight = 0, 0
     for seed in range(runs):
         votes = simulate(accuracies, seed).votes
-        model = AdaptiveLabelModel(windows=SIZES, beta=BETA, delta=DELTA).fit(votes)
+        model = AdaptiveLabelModel(windows=SIZES, beta=BETA, delta=DELTA, **PAPERS_RULE).fit(votes)
         error = off_diagonal(model.agreements - truth[-1])
         tight += event_holds(votes, truth, FACTOR / 4)
         if event_holds(votes, truth, FACTOR):
@@ -92,7 +92,7 @@ def test_the_window_follows_the_drift():
         found = []
         for seed in range(rows_for(20, 2)):
             votes = simulate(drifting(kind), seed).votes
-            found.append(AdaptiveLabelModel(windows=SIZES).fit(votes).window)
+            found.append(AdaptiveLabelModel(windows=SIZES, **PAPERS_RULE).fit(votes).window)
         windows[kind] = np.median(found)
     assert windows["stationary"] == ROWS
     assert windows["jump"] < ROWS / 2

@@ -8,7 +8,7 @@ from driftvote import AdaptiveLabelModel, WindowGrid
 from driftvote.kernels.windows import choose_level, nothing_known
 from driftvote.windows import level_tests
 
-from streams_for_tests import random_stream, rows_for
+from streams_for_tests import PAPERS_RULE, random_stream, rows_for
 
 
 def test_a_grid_is_a_sequence_of_sizes():
@@ -22,7 +22,7 @@ def test_a_grid_is_a_sequence_of_sizes():
 
 
 def test_the_story_ends_where_the_kernel_stopped():
-    model = AdaptiveLabelModel(windows=[3, 7, 20, 61, 150, 333], beta=0.01, delta=0.9)
+    model = AdaptiveLabelModel(windows=[3, 7, 20, 61, 150, 333], beta=0.01, delta=0.9, **PAPERS_RULE)
     refusals = 0
     for row in random_stream(4, rows_for(1500, 500), 5, 2, 0.1, blocks=5):
         step = model.update(row)
@@ -37,7 +37,7 @@ def test_the_story_ends_where_the_kernel_stopped():
 
 def test_levels_that_cannot_fail_are_the_ones_that_never_do():
     """Skipping them must not show: with the skip switched off the same level is chosen."""
-    model = AdaptiveLabelModel(delta=0.9)
+    model = AdaptiveLabelModel(delta=0.9, **PAPERS_RULE)
     for row in random_stream(4, rows_for(1500, 300), 4, 2, 0.1, blocks=5):
         model.update(row)
         memory, rule = model._engine.state.memory, model._engine.rule

@@ -175,21 +175,22 @@ def level_tests(sizes: Sequence[int], n_labelers: int, n_classes: int, beta: flo
 
 @dataclass(frozen=True)
 class WindowTest:
-    """One comparison of Algorithm 1: was the next window accepted, and which pair decided."""
+    """One comparison of Algorithm 1: was the next window accepted, and which pair (or labeler) decided."""
 
     window: int
     next_window: int
     difference: float
     threshold: float
-    pair: tuple[str, str]
+    pair: tuple[str, ...]
     accepted: bool
+    what: str = "agreement"
 
     def __str__(self) -> str:
         verb = "accepted" if self.accepted else "refused"
         sign = "<=" if self.accepted else ">"
         return (
-            f"{self.next_window} rows {verb} after {self.window}: largest change of agreement"
-            f" {self.difference:.4f} ({self.pair[0]}, {self.pair[1]}) {sign} {self.threshold:.4f}"
+            f"{self.next_window} rows {verb} after {self.window}: largest change of {self.what}"
+            f" {self.difference:.4f} ({', '.join(self.pair)}) {sign} {self.threshold:.4f}"
         )
 
 

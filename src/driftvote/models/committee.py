@@ -99,7 +99,12 @@ class CommitteeLabelModel(AdaptiveLabelModel):
             seed=seed,
             n_jobs=n_jobs,
             groups=groups,
+            estimator="triplet",
+            bound="mcdiarmid",
+            watch="agreements",
         )
+        for name in ("estimator", "bound", "watch", "class_balance"):
+            del self._settings[name]  # a committee has no choice in these
         self.tau = _checked_tau(tau, self._form.n_classes)
         self.estimated = isinstance(accuracies, str) and accuracies == "estimated"
         self.known_accuracies = _checked_accuracies(None if self.estimated else accuracies)

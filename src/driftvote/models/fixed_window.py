@@ -67,6 +67,11 @@ class FixedWindowLabelModel(WindowedLabelModel):
         self.fixed_window = None if window is None else checked_size(window, "window")
         self._settings["window"] = self.fixed_window
 
+    @property
+    def reach(self) -> int | None:
+        """The window; None for all the past."""
+        return self.fixed_window
+
     def _rule(self, n_labelers: int) -> Rule:
         size = ALL_PAST if self.fixed_window is None else self.fixed_window
         none = np.zeros(0, np.int64)

@@ -30,6 +30,8 @@ class Guarantee:
         What the rule keeps below its bound B(r) apart from drift: agreement_error (2 beta + 2) / (1 - gamma).
     best_error
         The theorem without any drift: Phi A / sqrt(rows that could count).
+    proved
+        False where the model picks its window by a sharper bound than the theorem's.
     """
 
     rows: int
@@ -43,6 +45,7 @@ class Guarantee:
     accuracy_error: float
     window_error: float
     best_error: float
+    proved: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; thresholds as [window, next window, T]."""
@@ -54,6 +57,7 @@ class Guarantee:
             if self.accuracy_error < 1.0
             else "not bounded yet (the bound is above 1: more rows, or labelers known to be better, would help)"
         )
+        sharper = "This model's bound is sharper than the theorem's; for what is proved, use bound='mcdiarmid'."
         return "\n".join(
             [
                 f"With probability {1 - self.delta:.3g}, at row {self.rows}:",
@@ -63,6 +67,7 @@ class Guarantee:
                 f"  the window is at most {self.phi:.1f} times worse than the best one in hindsight",
                 "Unknown: how much the labelers drifted inside the window. That comes on top; the rule keeps it near",
                 "the level of the noise, because a window with more would have been refused.",
+                *([] if self.proved else [sharper]),
             ]
         )
 
@@ -74,6 +79,7 @@ def make_guarantee(
     settings: tuple[float, float],
     now: tuple[int, int],
     tau: float,
+    proved: bool = True,
 ) -> Guarantee:
     """The guarantee for a grid of windows under `settings` (beta, delta), `now` (rows seen, current window)."""
     (beta, delta), (rows, window) = settings, now
@@ -94,4 +100,5 @@ def make_guarantee(
         accuracy_error=min(1.0, theory.accuracy_bound(error, tau, n_classes)),
         window_error=scale * theory.window_bound(sizes, beta, factor, window, 0.0),
         best_error=scale * theory.phi(sizes, beta) * theory.statistical_error(factor, reach),
+        proved=proved,
     )

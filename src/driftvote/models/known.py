@@ -69,6 +69,11 @@ class KnownNow:
         return self._current().coverage[0]
 
     @property
+    def reach(self) -> int | None:
+        """How many rows before a block, with their numbers, decide what it comes out as; None: all of them."""
+        return None
+
+    @property
     def state_nbytes(self) -> int:
         """Bytes of state; bounded by the largest window, whatever the number of rows."""
         return 0 if self._engine is None else self._engine.nbytes

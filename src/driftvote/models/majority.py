@@ -52,6 +52,11 @@ class MajorityLabelModel(LabelModel):
             groups=groups,
         )
 
+    @property
+    def reach(self) -> int | None:
+        """Nothing but the row itself decides; its window is one row."""
+        return 1
+
     def _new_engine(self, n_labelers: int) -> EqualEngine:
         return EqualEngine(n_labelers, self._form.n_classes)
 

@@ -69,6 +69,19 @@ def whole(name: str, value: int) -> int:
         raise SettingError(f"{name} must be a whole number, not {shown(value)}") from None
 
 
+def class_shares(value: Any, n_classes: int) -> tuple[float, ...] | None:
+    """The class balance: a share above 0 for each class, together 1; None to estimate it."""
+    if value is None:
+        return None
+    many = isinstance(value, Iterable) and not isinstance(value, (str, dict))
+    shares = tuple(_number("class_balance", share) for share in value) if many else ()
+    if len(shares) != n_classes:
+        raise SettingError(f"class_balance must be {n_classes} shares, one for each class, not {shown(value)}")
+    if not all(0.0 < share < 1.0 for share in shares) or abs(sum(shares) - 1.0) > 1e-6:
+        raise SettingError(f"class_balance must be shares above 0 that add up to 1, not {shown(value)}")
+    return shares
+
+
 def threads(name: str, value: int) -> int:
     """A number of threads, at least 1."""
     count = whole(name, value)

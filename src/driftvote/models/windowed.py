@@ -45,7 +45,7 @@ class WindowedLabelModel(LabelModel):
             "by_logs": products_may_overflow(n_labelers, high, self._form.n_classes),
         }
 
-    def _new_engine(self, n_labelers: int) -> WindowEngine:
+    def _new_engine(self, n_labelers: int) -> Engine:
         return WindowEngine(self._rule(n_labelers), n_labelers, self.n_jobs)
 
     def _grown(self, engine: Engine, newcomers: Codes) -> Engine:
@@ -66,17 +66,17 @@ class WindowedLabelModel(LabelModel):
         Pairs that agree more than independent errors explain, near-copies, and how many independent labelers the
         panel is worth; see `driftvote.dependence` for what cannot be seen.
         """
+        sums, votes, window = self._tallied()
+        if self.abstentions == "random":  # random votes stand for abstentions, as the paper's protocol asks
+            votes = np.full(len(votes), window)
+        return dependence(sums, votes, window, self._form.n_classes, self.labelers)
+
+    def _tallied(self) -> tuple[Ints, Ints, int]:
+        """Pair agreements times K - 1 and votes over the current window, and its rows."""
         engine = self._started()
         memory = engine.state.memory
         level = choose_level(memory, engine.rule, nothing_known(engine.rule))
-        return dependence(
-            memory.sums[level], self._votes_that_count(level), self.window, engine.n_classes, self.labelers
-        )
-
-    def _votes_that_count(self, level: int) -> Ints:
-        """Votes in a window; random ones stand for abstentions where the paper's protocol asks for it."""
-        votes = self._started().state.memory.votes[level]
-        return np.full(len(votes), self.window) if self.abstentions == "random" else votes
+        return memory.sums[level], memory.votes[level], self.window
 
     def _describe_labelers(self) -> list[str]:
         many = len(self.labelers) > DESCRIBED
@@ -86,7 +86,5 @@ class WindowedLabelModel(LabelModel):
     @property
     def agreements(self) -> Floats:
         """Agreement matrix over the current window: 1 always agree, 0 as by chance, 1 on the diagonal."""
-        engine = self._started()
-        memory = engine.state.memory
-        sums = memory.sums[choose_level(memory, engine.rule, nothing_known(engine.rule))]
-        return agreement_matrix(sums, engine.n_labelers, self.window, engine.n_classes)
+        sums, votes, window = self._tallied()
+        return agreement_matrix(sums, len(votes), window, self._form.n_classes)

@@ -13,6 +13,7 @@ Factory = Callable[[int], LabelModel]
 
 DEFAULT, PAPER, PAPER_ZERO, MAJORITY = "default", "paper", "paper, abstentions as zero", "majority"
 ALL_PAST, ALL_PAST_DEFAULT = "all past, paper's estimator", "all past, default's estimator"
+LONGER_THAN_ANY_STREAM = 2**19
 TRUE_WEIGHTS = "true weights"
 """Not a model: the vote weighted by the true accuracies, where they are known. Nobody has them."""
 
@@ -44,10 +45,13 @@ MODELS: dict[str, Factory] = {
     PAPER: paper,
     PAPER_ZERO: paper_zero,
     ALL_PAST: lambda n_classes: fixed(paper_zero(n_classes), None),
-    ALL_PAST_DEFAULT: lambda n_classes: fixed(adaptive(n_classes), None),
-    "window 256": lambda n_classes: fixed(adaptive(n_classes), 256),
-    "window 1024": lambda n_classes: fixed(adaptive(n_classes), 1024),
-    "window 4096": lambda n_classes: fixed(adaptive(n_classes), 4096),
+    ALL_PAST_DEFAULT: lambda n_classes: adaptive(n_classes, windows=[LONGER_THAN_ANY_STREAM]),
+    "window 256": lambda n_classes: adaptive(n_classes, windows=[256]),
+    "window 1024": lambda n_classes: adaptive(n_classes, windows=[1024]),
+    "window 4096": lambda n_classes: adaptive(n_classes, windows=[4096]),
+    "default, bernstein": lambda n_classes: adaptive(n_classes, bound="bernstein"),
+    "default, agreements only": lambda n_classes: adaptive(n_classes, watch="agreements"),
+    "paper's estimator, default's window": lambda n_classes: adaptive(n_classes, estimator="triplet"),
     MAJORITY: lambda n_classes: MajorityLabelModel(n_classes=n_classes, votes="snorkel"),
 }
 
