@@ -151,7 +151,7 @@ def label(row: list[int], found: Fit) -> tuple[int, list[float]]:
     """Label (-1: tied) and probabilities of one row."""
     k = found.theta.shape[1]
     votes = [v for v in row if v >= 0]
-    mixed = found.theta ** found.evidence * coin_table(found.theta, found.coin) ** (1 - found.evidence)
+    mixed = found.theta**found.evidence * coin_table(found.theta, found.coin) ** (1 - found.evidence)
     crowd = 1.0 / (1.0 + CROWDING * found.misfit * max(0, len(votes) - 1))
     quiet = [h for h in range(len(row)) if found.active[h] and row[h] < 0]
     scores = []

@@ -121,9 +121,7 @@ def test_reordering_the_labelers_permutes_the_accuracies(case, seed):
     """Windows follow always; accuracies too unless two pairs are equally strong (the first one then wins)."""
     votes, n_classes = case
     order = np.random.default_rng(seed).permutation(votes.shape[1])
-    model = AdaptiveLabelModel(
-        n_classes=n_classes, windows=GRID, beta=0.01, delta=0.9, votes="snorkel", **PAPERS_RULE
-    )
+    model = AdaptiveLabelModel(n_classes=n_classes, windows=GRID, beta=0.01, delta=0.9, votes="snorkel", **PAPERS_RULE)
     out, moved = model.clone().label_stream(votes), model.label_stream(votes[:, order])
     assert np.array_equal(out.windows, moved.windows)
     assert np.array_equal(out.coverage[:, order], moved.coverage)

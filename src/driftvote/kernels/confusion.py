@@ -59,12 +59,12 @@ def trust_in_priors(patterns: Patterns, cast: Ints, trust: Floats) -> None:
     n = cast.shape[0]
     checked = np.zeros(n, np.int64)
     cast[:] = 0
-    for q in range(patterns.count.shape[0]):
+    for q in range(patterns.rows.shape[0]):
         first, last = patterns.start[q], patterns.start[q + 1]
         for at in range(first, last):
-            cast[patterns.who[at]] += patterns.count[q]
+            cast[patterns.who[at]] += patterns.rows[q]
             if last - first >= 3:
-                checked[patterns.who[at]] += patterns.count[q]
+                checked[patterns.who[at]] += patterns.rows[q]
     for h in range(n):
         short = CHECKED * cast[h] / max(float(checked[h]), 1e-4) if cast[h] else 1.0
         trust[h] = SMOOTHING * min(max(1.0, short), 1e6)
@@ -77,7 +77,7 @@ def count_softly(patterns: Patterns, post: Floats, theta: Floats, mass: Floats) 
     for q in range(post.shape[0]):
         first, last = patterns.start[q], patterns.start[q + 1]
         for c in range(n_classes):
-            part = post[q, c] * patterns.count[q]
+            part = post[q, c] * patterns.rows[q]
             if part == 0.0:
                 continue
             mass[c] += part
@@ -91,7 +91,7 @@ def maximise(patterns: Patterns, post: Floats, cast: Ints, trust: Floats, fit: F
     """M step: confusion rows and class balance from the classes' probabilities. `given` below 0 is estimated."""
     theta, balance = fit.theta, fit.balance
     n, n_classes = theta.shape[0], theta.shape[1]
-    rows = float(patterns.count.sum())
+    rows = float(patterns.rows.sum())
     theta[:] = 0.0
     balance[:] = 0.0
     count_softly(patterns, post, theta.reshape(theta.size), balance)

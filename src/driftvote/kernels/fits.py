@@ -64,7 +64,7 @@ def pool_classes(patterns: Patterns, post: Floats, cast: Ints, coin: Floats) -> 
     coin[:] = SMOOTHING * PRIOR_SKILL
     for q in range(post.shape[0]):
         for at in range(patterns.start[q], patterns.start[q + 1]):
-            coin[patterns.who[at]] += patterns.count[q] * post[q, patterns.what[at]]
+            coin[patterns.who[at]] += patterns.rows[q] * post[q, patterns.what[at]]
     for h in range(coin.shape[0]):
         coin[h] /= cast[h] + SMOOTHING
 
@@ -90,16 +90,16 @@ def evidence_for_classes(patterns: Patterns, cast: Ints, fit: Fit) -> float:
                 coins[h, c, v] = math.log(coin_share(fit, h, c, v))
     gain = 0.0
     full, plain = np.empty(n_classes), np.empty(n_classes)
-    for q in range(patterns.count.shape[0]):
+    for q in range(patterns.rows.shape[0]):
         for c in range(n_classes):
             full[c] = plain[c] = math.log(fit.balance[c]) + absent[c]
             for at in range(patterns.start[q], patterns.start[q + 1]):
                 h, v = patterns.who[at], patterns.what[at]
                 full[c] += logs[h, c, v] - logs[h, c, n_classes]
                 plain[c] += coins[h, c, v] - logs[h, c, n_classes]
-        gain += patterns.count[q] * (log_of_sum(full) - log_of_sum(plain))
+        gain += patterns.rows[q] * (log_of_sum(full) - log_of_sum(plain))
     extra = active * (n_classes * (n_classes - 1) - 1)
-    gain -= 0.5 * math.log(patterns.count.sum() + 1.0) * extra
+    gain -= 0.5 * math.log(patterns.rows.sum() + 1.0) * extra
     return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, gain))))
 
 
@@ -117,7 +117,7 @@ def fit_window(tally: Tally, level: int, window: int, given: Floats, fit: Fit) -
     """Fit the last `window` rows, those of the grid's window `level`, whose sums are there."""
     n, n_classes = fit.theta.shape[0], fit.theta.shape[1]
     patterns = find_patterns(tally, window)
-    post = np.empty((patterns.count.shape[0], n_classes))
+    post = np.empty((patterns.rows.shape[0], n_classes))
     cast = np.empty(n, np.int64)
     run_em(patterns, cast, given, fit, post)
     pool_classes(patterns, post, cast, fit.coin)

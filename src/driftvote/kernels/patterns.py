@@ -28,7 +28,7 @@ class Patterns(NamedTuple):
     who: Ints  # (votes,)
     what: Ints  # (votes,)
     cell: Ints  # (votes,)
-    count: Ints  # (patterns,)
+    rows: Ints  # (patterns,): how many rows show it
     truth: Ints  # (patterns,): the verified class, -1 where nobody has said
 
 

@@ -58,10 +58,8 @@ def is_look(row: int, refresh: int) -> bool:
 
 
 @jit
-def label_with_refits(
-    rows: Codes, draws: Floats, tally: Tally, watch: Watch, plan: Plan, fits: Fit, said: Said
-) -> int:
-    """Learn from each row, then label it. `fits[0]` is the fit so far; new ones follow; returns the last one's place."""
+def label_with_refits(rows: Codes, draws: Floats, tally: Tally, watch: Watch, plan: Plan, fits: Fit, said: Said) -> int:
+    """Learn from each row, then label it. `fits[0]` is the fit so far, new ones follow; returns the last place."""
     n, n_classes = rows.shape[1], said.proba.shape[1]
     looks, absent = np.empty((n, n_classes, n_classes + 1)), np.empty(n_classes)
     support = np.empty(n_classes, np.int64)

@@ -159,8 +159,8 @@ class AdaptiveLabelModel(WindowedLabelModel):
     def paper(cls, n_classes: int = 2, **overrides: Any) -> AdaptiveLabelModel:
         """The paper to the letter, whatever the defaults become.
 
-        One accuracy for each labeler, from agreements alone, windows 1, 2, 4 ... 2^19, beta = delta = 0.1, accuracies clipped to [0.1, 0.9], abstentions and
-        ties decided at random (seeded).
+        One accuracy for each labeler, from agreements alone, windows 1, 2, 4 ... 2^19, beta = delta = 0.1,
+        accuracies clipped to [0.1, 0.9], abstentions and ties decided at random (seeded).
 
         >>> AdaptiveLabelModel.paper(seed=7).abstentions
         'random'
@@ -194,7 +194,8 @@ class AdaptiveLabelModel(WindowedLabelModel):
         """The method's guarantee as numbers at the current row: what is proved, and what nobody knows.
 
         Proved for `bound="mcdiarmid"`; under a sharper bound the numbers are those of the paper's rule at this window,
-        and say so. `tau`: every labeler is right with probability at least 1/K + tau, abstentions counted as blind guesses.
+        and say so. `tau`: every labeler is right with probability at least 1/K + tau, abstentions counted as blind
+        guesses.
 
         >>> model = AdaptiveLabelModel()
         >>> _ = model.label_stream([[1, 1, 1], [0, 0, 0]] * 2048)

@@ -152,7 +152,8 @@ class ConfusionEngine(TallyEngine):
         for part, now in zip(fits, self.fit, strict=True):
             part[0] = now[0]
         last = label_with_refits(rows, draws, self.tally, self.watch, self.plan, fits, said)
-        self.fit = Fit(*(part[last : last + 1].copy() for part in fits))
+        now: Any = (part[last : last + 1].copy() for part in fits)
+        self.fit = Fit(*now)
         used: Any = (part[: last + 1] for part in fits)
         return Labeled(said.labels, said.proba, FitEstimates(Fit(*used), said.fits, self.rule))
 
@@ -223,5 +224,3 @@ def room_for_fits(n_fits: int, n_labelers: int, n_classes: int) -> Fit:
         votes=np.zeros((n_fits, n_labelers), np.int64),
         window=np.zeros((n_fits, 1), np.int64),
     )
-
-
