@@ -152,8 +152,8 @@ class ConfusionEngine(TallyEngine):
         for part, now in zip(fits, self.fit, strict=True):
             part[0] = now[0]
         last = label_with_refits(rows, draws, self.tally, self.watch, self.plan, fits, said)
-        now: Any = (part[last : last + 1].copy() for part in fits)
-        self.fit = Fit(*now)
+        latest: Any = (part[last : last + 1].copy() for part in fits)
+        self.fit = Fit(*latest)
         used: Any = (part[: last + 1] for part in fits)
         return Labeled(said.labels, said.proba, FitEstimates(Fit(*used), said.fits, self.rule))
 
