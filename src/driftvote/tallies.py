@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from statistics import NormalDist
 
 import numpy as np
 
@@ -33,22 +32,22 @@ def n_statistics(n_labelers: int, n_classes: int, watch: str) -> int:
 def watch_rule(
     sizes: Sequence[int], n_labelers: int, n_classes: int, bound: str, watch: str, beta: float, delta: float
 ) -> Watch:
-    """The settings as kernels need them. The union bound is that of the paper, over all that is watched."""
-    count = n_statistics(n_labelers, n_classes, watch)
-    factor = theory.statistics_factor(count, len(sizes), delta)
-    log_term = factor * factor / 2.0
-    if bound == "normal":
-        # Beyond what a double can hold of the tail, the exponential bound is as good as the quantile.
-        tail = math.exp(-log_term)
-        factor = -NormalDist().inv_cdf(tail) if tail > 0.0 else factor
-    noise = [theory.threshold(1.0, beta, r, wide) for r, wide in zip(sizes, sizes[1:], strict=False)]
+    """The settings as kernels need them. Every bound shares delta among all that is watched."""
+    count, m = n_statistics(n_labelers, n_classes, watch), len(sizes)
+    log_term = theory.bernstein_log(count, m, delta)
+    factor = {
+        "normal": theory.normal_factor(count, m, delta),
+        "bernstein": math.sqrt(2.0 * log_term),
+        "mcdiarmid": theory.statistics_factor(count, m, delta),
+    }[bound]
+    steps = list(zip(sizes, sizes[1:], strict=False))
+    terms = [theory.bernstein_terms(log_term, beta, r, wide) for r, wide in steps]
     return Watch(
         sizes=np.array(sizes, np.int64),
         bound=BOUNDS[bound],
-        factor=factor,
-        log_term=log_term,
-        beta=beta,
-        noise=np.array(noise, np.float64),
+        plain=np.array([theory.threshold(factor, beta, r, wide) for r, wide in steps], np.float64),
+        by_spread=np.array([by_spread for by_spread, _ in terms], np.float64),
+        by_range=np.array([by_range for _, by_range in terms], np.float64),
         votes=watch == "votes",
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from statistics import NormalDist
 
 BEST_BETA = math.sqrt(2.0) - 1.0
 """The sensitivity at which Phi is smallest, together with `BEST_RATIO`."""
@@ -32,6 +33,47 @@ def statistics_factor(n_statistics: int, n_windows: int, delta: float) -> float:
     The union bound runs over d statistics and 2m - 1 comparisons: A = sqrt(2 ln((2m - 1) 2d / delta)).
     """
     return math.sqrt(2.0 * math.log((2 * n_windows - 1) * 2 * n_statistics / delta))
+
+
+def normal_factor(n_statistics: int, n_windows: int, delta: float) -> float:
+    """The normal quantile in the place of A, for the same union bound: asymptotic, not a theorem.
+
+    >>> round(normal_factor(15, 20, 0.1), 4), round(statistics_factor(15, 20, 0.1), 4)
+    (3.7585, 4.3284)
+    """
+    factor = statistics_factor(n_statistics, n_windows, delta)
+    tail = math.exp(-factor * factor / 2.0)
+    # Beyond what a double can hold of the tail, the exponential bound is as good as the quantile.
+    return -NormalDist().inv_cdf(tail) if tail > 0.0 else factor
+
+
+def bernstein_log(n_statistics: int, n_windows: int, delta: float) -> float:
+    """L = ln((7m - 5) d / delta), which makes e^-L the probability left to each event of the empirical Bernstein rule.
+
+    For each statistic: 2m - 1 deviations by boundedness and m - 1 by variance, both ways, and m - 1 variances.
+
+    >>> round(bernstein_log(15, 20, 0.1), 4)
+    9.9159
+    """
+    return math.log((7 * n_windows - 5) * n_statistics / delta)
+
+
+def bernstein_terms(log_term: float, beta: float, size: int, next_size: int) -> tuple[float, float]:
+    """(a, b): a statistic with standard deviation s in the larger window may change by a s + b h between the two.
+
+    s has 1 / rows in front of its sum of squares, h is half the range of the values. Proof: docs/windows.md.
+
+    >>> a, b = bernstein_terms(9.9158, 0.1, 512, 1024)
+    >>> round(a, 4), round(b, 4)
+    (0.1787, 0.0588)
+    """
+    if next_size < 3 or not math.isfinite(log_term):
+        return 0.0, math.inf  # two rows say nothing about a variance
+    heaviest = max(1.0 / size - 1.0 / next_size, 1.0 / next_size)
+    per_spread = heaviest * math.sqrt(2.0 * log_term * next_size) + 2.0 * beta * math.sqrt(2.0 * log_term / size)
+    jumps = 2.0 * log_term / 3.0 * (heaviest + 2.0 * beta / size)
+    doubt = 2.0 * math.sqrt(2.0 * log_term / (next_size - 2.0))
+    return per_spread * math.sqrt(next_size / (next_size - 2.0)), per_spread * doubt + jumps
 
 
 def threshold(factor: float, beta: float, size: int, next_size: int) -> float:

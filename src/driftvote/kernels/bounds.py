@@ -21,31 +21,33 @@ class Watch(NamedTuple):
 
     sizes: Ints  # window sizes, increasing
     bound: int
-    factor: float  # A of the union bound; the normal quantile where the bound is asymptotic
-    log_term: float  # ln((2m - 1) 2d / delta), which Bernstein's bound needs by itself
-    beta: float
-    noise: Floats  # (windows - 1,): sqrt((1 - r / R) / r) + 2 beta / sqrt(r), for window r and the next one R
+    # (windows - 1,) each, for the step from one window to the next; theory.py computes them.
+    plain: Floats  # threshold by boundedness alone, or by the normal quantile, for a half range or a deviation of 1
+    by_spread: Floats  # Bernstein's, for each unit of the standard deviation
+    by_range: Floats  # Bernstein's, for each unit of the half range
     votes: bool  # watch who votes and for what, too
 
 
 @jit
 def threshold(level: int, variance: float, half_range: float, watch: Watch) -> float:
-    """How far the means over window level + 1 and window level may be apart; values lie within +- half_range."""
-    r, wide = float(watch.sizes[level]), float(watch.sizes[level + 1])
-    noise = watch.noise[level]
-    plain = watch.factor * noise * half_range
-    if watch.bound == MCDIARMID:
-        return plain
+    """How far the means over window level + 1 and window level may be apart; values span 2 half_range.
+
+    `variance` is that of the rows of window level + 1, divided by their number.
+    """
+    plain = watch.plain[level]
     if watch.bound == NORMAL:
-        # Four values' worth of doubt about the variance keeps a labeler that never varied from being beyond doubt.
-        return watch.factor * noise * math.sqrt(variance + 4.0 * half_range * half_range / wide)
-    # Empirical Bernstein: see docs/windows.md. It never has to be wider than what boundedness alone gives.
-    spread = math.sqrt(variance) + 2.0 * half_range * math.sqrt(2.0 * watch.log_term / (wide - 1.0))
-    heaviest = max(1.0 / r - 1.0 / wide, 1.0 / wide)
-    differ = heaviest * math.sqrt(2.0 * watch.log_term * wide) * spread
-    differ += 2.0 * half_range * heaviest * watch.log_term / 3.0
-    slack = math.sqrt(2.0 * watch.log_term / r) * spread + 2.0 * half_range * watch.log_term / (3.0 * r)
-    return min(plain, differ + 2.0 * watch.beta * slack)
+        return plain * math.sqrt(doubted(level, variance, half_range, watch))
+    if watch.bound == BERNSTEIN:
+        spread = watch.by_spread[level] * math.sqrt(variance)
+        # Both hold at the same time (docs/windows.md), so the smaller one does.
+        return min(plain * half_range, spread + watch.by_range[level] * half_range)
+    return plain * half_range
+
+
+@jit
+def doubted(level: int, variance: float, half_range: float, watch: Watch) -> float:
+    """A variance with four values' worth of doubt, so that a labeler that never varied is not beyond doubt."""
+    return variance + 4.0 * half_range * half_range / watch.sizes[level + 1]
 
 
 @jit
@@ -58,8 +60,8 @@ def strays(level: int, near: int, wide: int, squares: float, scale: int, watch: 
     variance = max(0.0, squares / big - mean * mean)
     half_range = (scale + 1.0) / (2.0 * scale)
     if watch.bound == NORMAL:  # the same as below without a root
-        limit = watch.factor * watch.noise[level]
-        return gap * gap > limit * limit * (variance + 4.0 * half_range * half_range / big)
+        limit = watch.plain[level]
+        return gap * gap > limit * limit * doubted(level, variance, half_range, watch)
     return gap > threshold(level, variance, half_range, watch)
 
 
