@@ -7,7 +7,7 @@ DATA ?= ../shared/data
 JOBS ?= 2
 
 .PHONY: help install demo test test-jit test-nojit test-bare check format golden picture clean docs reproduce \
-	bench bench-quick bench-check bench-peers bench-files quality committee
+	bench bench-quick bench-check bench-peers bench-files quality quality-ablation committee
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -64,6 +64,9 @@ reproduce: $(VENV)/.plots  ## the paper's experiments: results/ and docs/reprodu
 
 quality: $(VENV)/.plots  ## label quality of every model on every stream, a few minutes; writes docs/quality.md
 	$(BIN)/python -m driftvote.experiments.quality --data $(DATA) --out results/quality --docs docs --jobs $(JOBS)
+
+quality-ablation: $(VENV)/.base  ## the default model with one choice changed at a time; writes docs/ablation.md
+	$(BIN)/python -m driftvote.experiments.quality.ablation --data $(DATA) --docs docs
 
 bench: $(VENV)/.dev bench-peers  ## measure, some ten minutes; writes docs/performance.md and docs/startup.md
 	$(BIN)/python benchmarks/startup.py
