@@ -59,10 +59,10 @@ def key_of(rows: Codes, place: int, n_classes: int) -> int:
     key = 0
     if keys_tell_all(n, n_classes):
         for i in range(n):
-            key = key * (n_classes + 1) + vote_of(rows[place, i]) + 1
+            key = key * (n_classes + 1) + int(vote_of(rows[place, i])) + 1
         return key
     for i in range(n):
-        key = (key * _SPREAD + vote_of(rows[place, i]) + 2) & _MASK
+        key = (key * _SPREAD + int(vote_of(rows[place, i])) + 2) & _MASK
     return key
 
 
