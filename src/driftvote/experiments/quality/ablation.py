@@ -113,7 +113,8 @@ def measured(place: int, data: str | None, **limits: Any) -> list[Line]:
     """The lines of one change, in this process."""
     change = CHANGES[place]
     with changed(change.kernel):
-        trial = evaluate(change.model, data, **({"groups": GROUPS, "most_seeds": 1} | limits))
+        chosen: dict[str, Any] = {"groups": GROUPS, "most_seeds": 1, **limits}
+        trial = evaluate(change.model, data, **chosen)
     kept = ("name", "group", "accuracy", "gain", "accuracy_error")
     return [{name: line[name] for name in kept} for line in trial.lines]
 
