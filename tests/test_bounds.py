@@ -198,7 +198,8 @@ def test_the_explanation_is_what_was_decided(bound, watch):
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_thresholds_by_definition(bound):
     rng = np.random.default_rng(3)
-    sizes = [1, 2, 5, 40, 400, 3000]
+    sizes = [1, 2, 5, 40, 400, 800, 3000, 6000, 9001]
+    narrower = 0
     watch = watch_rule(sizes, 5, 3, bound, "votes", 0.1, 0.05)
     rule = rule_for(bound, n_statistics(5, 3, "votes"), len(sizes), 0.1, 0.05)
     for level, (r, big) in enumerate(zip(sizes, sizes[1:], strict=False)):
@@ -206,7 +207,9 @@ def test_thresholds_by_definition(bound):
             for values in (rng.choice([low, 0.0, 1.0], size=big, p=[0.1, 0.2, 0.7]), np.full(big, 0.3)):
                 found = threshold(level, float(values.var()), h, watch)
                 squares = math.fsum((x - values.mean()) ** 2 for x in values)
+                narrower += found < watch.plain[level] * h and squares > 1
                 assert found == pytest.approx(naive_threshold(squares, big, r, h, rule), rel=1e-9)
+    assert (narrower > 0) == (bound != "mcdiarmid")  # variances were looked at
 
 
 def test_which_bound_is_narrower():
