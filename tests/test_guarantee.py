@@ -12,9 +12,11 @@ import driftvote
 from driftvote import AdaptiveLabelModel, SettingError, theory
 from driftvote.models.guarantee import make_guarantee
 
+from streams_for_tests import PAPERS_RULE
+
 
 def test_numbers_by_hand():
-    model = AdaptiveLabelModel()
+    model = AdaptiveLabelModel(**PAPERS_RULE)
     model.label_stream(np.tile([[1, 1, 1, 0], [0, 0, 0, 1]], (1024, 1)))
     told = model.guarantee(tau=0.25)
     factor = math.sqrt(2 * math.log(39 * 4 * 3 / 0.1))
@@ -32,6 +34,14 @@ def test_numbers_by_hand():
     assert "Unknown: how much the labelers drifted" in text
     assert "not bounded yet" in text
     assert json.loads(json.dumps(told.to_dict()))["thresholds"][4][:2] == [16, 32]
+
+
+def test_a_sharper_bound_says_that_it_is_not_the_theorems():
+    votes = np.tile([[1, 1, 1, 0], [0, 0, 0, 1]], (64, 1))
+    for settings, proved in (({}, False), (PAPERS_RULE, True), ({"bound": "mcdiarmid"}, True)):
+        told = AdaptiveLabelModel(**settings).fit(votes).guarantee(0.25)
+        assert told.proved == proved
+        assert ("use bound='mcdiarmid'" in str(told)) != proved
 
 
 def test_many_classes_scale_ranges_and_skills():

@@ -11,15 +11,15 @@ from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelMo
 from driftvote.errors import DriftvoteError
 from driftvote.models.quick import QuickRows
 
-from streams_for_tests import random_stream
+from streams_for_tests import PAPERS_RULE, random_stream
 
 NAMES = ("label", "code", "window", "n_votes", "probability")
 TABLES = ("proba", "accuracies", "diluted_accuracies", "weights", "coverage")
 MODELS = [
-    AdaptiveLabelModel(windows=[1, 2, 4, 8, 16, 32], delta=0.9),
-    AdaptiveLabelModel(n_classes=3, windows=[3, 7, 20], tie_break_policy="random", seed=4),
-    AdaptiveLabelModel(votes="signed", windows=[1, 2, 4, 8]),
-    AdaptiveLabelModel(classes=[10, 30, 20], abstain=-7, windows=[2, 5, 9]),
+    AdaptiveLabelModel(windows=[1, 2, 4, 8, 16, 32], delta=0.9, **PAPERS_RULE),
+    AdaptiveLabelModel(n_classes=3, windows=[3, 7, 20], tie_break_policy="random", seed=4, **PAPERS_RULE),
+    AdaptiveLabelModel(votes="signed", windows=[1, 2, 4, 8], **PAPERS_RULE),
+    AdaptiveLabelModel(classes=[10, 30, 20], abstain=-7, windows=[2, 5, 9], **PAPERS_RULE),
     AdaptiveLabelModel.paper(3, windows=[1, 2, 4, 8]),
     FixedWindowLabelModel(window=5),
     FixedWindowLabelModel(window=None),
@@ -66,8 +66,8 @@ def test_both_ways_say_the_same(model, abstain, short_ways):
 @pytest.mark.parametrize("kind", [np.int8, np.int16, np.int32, np.int64, ">i4", list, tuple])
 def test_rows_of_whole_numbers_take_the_short_way(kind, short_ways):
     votes = random_stream(6, 50, 4, 2, 0.2)
-    expected = AdaptiveLabelModel().label_stream(votes)
-    model = AdaptiveLabelModel()
+    expected = AdaptiveLabelModel(**PAPERS_RULE).label_stream(votes)
+    model = AdaptiveLabelModel(**PAPERS_RULE)
     made = (lambda row: kind(row.tolist())) if kind in (list, tuple) else (lambda row: row.astype(kind))
     assert [model.update(made(row)).code for row in votes] == expected.codes.tolist()
     assert short_ways == [True] * 49
@@ -88,7 +88,7 @@ def test_rows_of_whole_numbers_take_the_short_way(kind, short_ways):
 )
 def test_what_is_unusual_takes_the_long_way_to_the_same_place(row, short_ways):
     votes = random_stream(7, 40, 4)
-    left, right = AdaptiveLabelModel().fit(votes), AdaptiveLabelModel().fit(votes)
+    left, right = AdaptiveLabelModel(**PAPERS_RULE).fit(votes), AdaptiveLabelModel(**PAPERS_RULE).fit(votes)
     left.update([1, 1, 0, 0])
     right.update([1, 1, 0, 0])
     assert left.update(row).as_dict() == right.update([1, 0, 1, 0]).as_dict()
@@ -100,13 +100,13 @@ def test_what_is_unusual_takes_the_long_way_to_the_same_place(row, short_ways):
 )
 def test_a_bad_row_is_refused_as_ever_and_leaves_no_trace(row):
     votes = random_stream(8, 40, 4)
-    fresh, used = AdaptiveLabelModel(), AdaptiveLabelModel().fit(votes)
+    fresh, used = AdaptiveLabelModel(**PAPERS_RULE), AdaptiveLabelModel(**PAPERS_RULE).fit(votes)
     fresh.update([1, 0, 1, 1])
     used.update([1, 0, 1, 1])
     used.update([1, 0, 1, 1])
     before = [part.copy() for part in used._engine.state.memory]
     with pytest.raises(DriftvoteError) as long_way:
-        AdaptiveLabelModel(labelers=used.labelers).update(row)
+        AdaptiveLabelModel(labelers=used.labelers, **PAPERS_RULE).update(row)
     with pytest.raises(DriftvoteError) as short_way:
         used.update(row)
     assert type(short_way.value) is type(long_way.value)
@@ -116,7 +116,7 @@ def test_a_bad_row_is_refused_as_ever_and_leaves_no_trace(row):
 
 def test_copies_are_independent():
     votes = random_stream(9, 60, 4)
-    model = AdaptiveLabelModel()
+    model = AdaptiveLabelModel(**PAPERS_RULE)
     for row in votes[:30]:
         model.update(row)
     expected = model.accuracies.tolist()
@@ -124,14 +124,14 @@ def test_copies_are_independent():
         for row in votes[30:]:
             twin.update(row)
         assert twin.n_rows == 60
-        assert twin.accuracies.tolist() == AdaptiveLabelModel().fit(votes).accuracies.tolist()
+        assert twin.accuracies.tolist() == AdaptiveLabelModel(**PAPERS_RULE).fit(votes).accuracies.tolist()
     assert model.n_rows == 30
     assert model.accuracies.tolist() == expected
 
 
 def test_everything_that_changes_the_engine_is_noticed(short_ways):
     votes = random_stream(10, 700, 4)
-    model, expected = AdaptiveLabelModel(), AdaptiveLabelModel()
+    model, expected = AdaptiveLabelModel(**PAPERS_RULE), AdaptiveLabelModel(**PAPERS_RULE)
     model.update(votes[0])
     model.label_stream(votes[1:300])
     model.update(votes[300])
@@ -148,16 +148,16 @@ def test_everything_that_changes_the_engine_is_noticed(short_ways):
 
 
 def test_a_step_outlives_the_rows_after_it():
-    model = AdaptiveLabelModel(windows=[1, 2, 4])
+    model = AdaptiveLabelModel(windows=[1, 2, 4], **PAPERS_RULE)
     steps = [model.update(row) for row in ([1, 1, 0], [0, 0, 0], [1, 0, 1])]
-    batch = AdaptiveLabelModel(windows=[1, 2, 4]).label_stream([[1, 1, 0], [0, 0, 0], [1, 0, 1]])
+    batch = AdaptiveLabelModel(windows=[1, 2, 4], **PAPERS_RULE).label_stream([[1, 1, 0], [0, 0, 0], [1, 0, 1]])
     assert [step.as_dict() for step in steps] == [step.as_dict() for step in batch]
 
 
 def test_models_without_a_short_way_do_without():
-    text = AdaptiveLabelModel(classes=["no", "yes"])
+    text = AdaptiveLabelModel(classes=["no", "yes"], **PAPERS_RULE)
     assert [text.update(["no", "yes", "yes"]).label for _ in range(3)] == ["yes"] * 3
     plain = MajorityLabelModel()
     assert [plain.update([0, 1, 1]).label for _ in range(3)] == [1, 1, 1]
-    far = AdaptiveLabelModel(classes=[0, 10**9])
+    far = AdaptiveLabelModel(classes=[0, 10**9], **PAPERS_RULE)
     assert [far.update([0, 10**9, 10**9]).label for _ in range(3)] == [10**9] * 3

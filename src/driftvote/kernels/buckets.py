@@ -10,7 +10,7 @@ from driftvote.kernels._jit import jit
 from driftvote.kernels.layout import Codes, Floats, Ints
 
 # Columns of `Buckets.counts`.
-ROWS, SILENT, TIED, DOUBTFUL, OVERRULED, SETTLED, OPENED, GOLD = range(8)
+ROWS, SILENT, TIED, DOUBTFUL, OVERRULED, SETTLED, OPENED, GOLD, UNLABELED = range(9)
 
 
 class Rows(NamedTuple):
@@ -28,7 +28,7 @@ class Rows(NamedTuple):
 class Buckets(NamedTuple):
     """Stretches of equally many rows, one line each."""
 
-    counts: Ints  # (buckets, 8): see the columns above
+    counts: Ints  # (buckets, 9): see the columns above
     window_low: Ints
     window_high: Ints
     window_sum: Ints
@@ -170,6 +170,7 @@ def tally_labels(rows: Rows, start: int, stop: int, line: int, below: float, buc
         flags[t] = 0
         if majority == -2:
             counts[line, SILENT] += 1
+            counts[line, UNLABELED] += label < 0
             continue
         if label != majority:
             flags[t] = 1
@@ -181,6 +182,7 @@ def tally_labels(rows: Rows, start: int, stop: int, line: int, below: float, buc
             flags[t] += 2
             counts[line, DOUBTFUL] += 1
             counts[line, TIED] += label < 0
+            counts[line, UNLABELED] += label < 0
 
 
 @jit

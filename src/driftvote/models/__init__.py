@@ -6,7 +6,8 @@ from driftvote.models.certified import StepCertificate
 from driftvote.models.committee import CommitteeLabelModel
 from driftvote.models.fixed_window import FixedWindowLabelModel
 from driftvote.models.majority import MajorityLabelModel
-from driftvote.models.results import LabeledStream, Step
+from driftvote.models.results import LabeledStream
+from driftvote.models.step import Step
 
 __all__ = [
     "AdaptiveLabelModel",

@@ -197,7 +197,7 @@ class AdaptiveLabelModel(WindowedLabelModel):
         and say so. `tau`: every labeler is right with probability at least 1/K + tau, abstentions counted as blind
         guesses.
 
-        >>> model = AdaptiveLabelModel()
+        >>> model = AdaptiveLabelModel.paper()
         >>> _ = model.label_stream([[1, 1, 1], [0, 0, 0]] * 2048)
         >>> told = model.guarantee(tau=0.3)
         >>> told.window, round(told.factor, 2), round(told.phi, 1), round(told.agreement_error, 3)

@@ -27,9 +27,10 @@ from driftvote.models.estimates import EqualEstimates
 from driftvote.models.families import Families
 from driftvote.models.known import KnownNow
 from driftvote.models.quick import ShortWay
-from driftvote.models.results import LabeledStream, Step
+from driftvote.models.results import LabeledStream
 from driftvote.models.saving import read_model, write_model
 from driftvote.models.settings import ABSTENTIONS, one_of, tie_policy, whole
+from driftvote.models.step import Step
 from driftvote.models.words import FamiliarWords
 from driftvote.randomness import fill_abstentions
 from driftvote.votes import check_first_batch, declare_votes

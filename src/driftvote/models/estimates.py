@@ -33,6 +33,10 @@ class Estimates(ABC):
     def weights(self) -> Floats:
         """What a vote counts."""
 
+    def vote_weights(self, rows: Codes) -> Floats:
+        """What each vote of these rows counted for its class, in log-odds; where nobody voted, what it would."""
+        return self.weights
+
     @property
     @abstractmethod
     def coverage(self) -> Floats:

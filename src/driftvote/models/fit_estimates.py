@@ -10,7 +10,9 @@ import numpy as np
 
 from driftvote import accuracies, weights
 from driftvote.kernels.confusion import Fit
-from driftvote.kernels.layout import Floats, Ints, Rule
+from driftvote.kernels.fits import CROWDING, MISFIT, look_up
+from driftvote.kernels.layout import Codes, Floats, Ints, Rule
+from driftvote.kernels.refits import kept
 from driftvote.models.estimates import Estimates
 
 
@@ -37,6 +39,21 @@ class FitEstimates(Estimates):
     @cached_property
     def weights(self) -> Floats:
         return np.asarray(weights.weights_of(self.fits.accuracy, self.rule)[self.places])
+
+    def vote_weights(self, rows: Codes) -> Floats:
+        """Log-odds that each vote added to its class, against the other classes on average."""
+        out = np.zeros(rows.shape)
+        for t, place in enumerate(self.places.tolist()):
+            fit: Any = kept(self.fits, place)
+            looks = np.empty(fit.theta.shape)
+            look_up(fit, looks, np.empty(self.rule.n_classes))
+            voters = np.flatnonzero(rows[t] >= 0)
+            crowd = 1.0 + CROWDING * fit.doubts[MISFIT] * max(0, len(voters) - 1)
+            for h in voters.tolist():
+                said = looks[h, :, rows[t, h]]
+                others = np.delete(said, rows[t, h])
+                out[t, h] = (said[rows[t, h]] - np.log(np.exp(others).mean())) / crowd
+        return out
 
     @cached_property
     def coverage(self) -> Floats:

@@ -19,7 +19,8 @@ from driftvote.labelers import Roster
 from driftvote.labels import tie_draws
 from driftvote.models.estimates import WindowEstimates
 from driftvote.models.families import Families
-from driftvote.models.results import LabeledStream, Step
+from driftvote.models.results import LabeledStream
+from driftvote.models.step import Step
 from driftvote.votes import BAD, VoteFormat
 
 WIDEST = 1 << 16

@@ -1,4 +1,4 @@
-"""What comes back: a `Step` for one row, a `LabeledStream` for many."""
+"""What comes back for many rows: a `LabeledStream`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ import numpy.typing as npt
 from driftvote.doors import Origin
 from driftvote.errors import VoteError
 from driftvote.kernels.layout import Codes, Floats, Ints
-from driftvote.kernels.single import CODE, WINDOW
-from driftvote.models.certified import StepCertificate
 from driftvote.models.estimates import Estimates
+from driftvote.models.step import Step
 from driftvote.votes import VoteFormat
 
 if TYPE_CHECKING:
-    from driftvote.models.quick import QuickRows
+    pass
 
 
 class LabeledStream:
@@ -107,6 +106,10 @@ class LabeledStream:
         """What a vote of each labeler counted at each row."""
         return self._estimates.weights
 
+    def vote_weights(self, votes: Codes) -> Floats:
+        """Log-odds that each of these votes (class codes, columns as in `labelers`) added to its class on its row."""
+        return np.where(votes >= 0, self._estimates.vote_weights(votes), 0.0)
+
     @property
     def coverage(self) -> Floats:
         """Share of the rows in the window on which each labeler voted."""
@@ -175,133 +178,3 @@ class LabeledStream:
             raise VoteError(f"the task column is named {clash.pop()!r}, as one of the results is; rename it first")
         columns |= said
         return make_frame(columns, backend or self._origin.backend or "pyarrow", self._origin.index)
-
-
-class Step:
-    """One row's label, with all that it was made from.
-
-    Examples
-    --------
-    >>> from driftvote import AdaptiveLabelModel
-    >>> model = AdaptiveLabelModel(classes=["safe", "unsafe"])
-    >>> step = model.update({"judge-a": "safe", "judge-b": "safe", "judge-c": "unsafe"})
-    >>> step.label, step.window
-    ('safe', 1)
-    >>> step
-    Step(label='safe', probability=0.900, window=1, n_votes=3)
-    """
-
-    __slots__ = ("_row", "_said", "_source")
-
-    def __init__(self, source: LabeledStream | QuickRows, row: int, said: Floats | None = None) -> None:
-        self._source: Any = source
-        self._row = row
-        self._said = said  # by the short way: the numbers of the row, not yet put into words
-
-    @property
-    def _stream(self) -> LabeledStream:
-        if self._said is not None:
-            self._source, self._said = self._source.stream(self._said), None
-        return self._source
-
-    @property
-    def _form(self) -> VoteFormat:
-        return self._source._form
-
-    @property
-    def _one(self) -> Estimates:
-        return self._stream._estimates[self._row : self._row + 1]
-
-    @property
-    def label(self) -> Any:
-        """The label in the caller's class values, or the abstention value."""
-        return self._form.decode_one(self.code)
-
-    @property
-    def code(self) -> int:
-        """The label as a class code; -1 is an abstention."""
-        return int(self._stream.codes[self._row] if self._said is None else self._said[CODE])
-
-    @property
-    def proba(self) -> Floats:
-        """Probability of each class, in the order of `classes`."""
-        return self._stream.proba[self._row] if self._said is None else self._said[self._source.proba]
-
-    @property
-    def probability(self) -> float:
-        """Probability of the most likely class."""
-        return float(self.proba.max())
-
-    @property
-    def window(self) -> int:
-        """How many rows, this one included, the estimates were made from."""
-        return int(self._stream.windows[self._row] if self._said is None else self._said[WINDOW])
-
-    @property
-    def n_votes(self) -> int:
-        """How many labelers did not abstain."""
-        return int(self._stream.n_votes[self._row])
-
-    @property
-    def accuracies(self) -> Floats:
-        """Accuracy of each labeler when it votes."""
-        if self._said is not None and not self._source.rule.diluted:
-            return self._said[self._source.weighing]
-        return self._one.accuracies[0]
-
-    @property
-    def diluted_accuracies(self) -> Floats:
-        """Accuracy of each labeler with abstentions counted as blind guesses."""
-        return self._one.diluted_accuracies[0]
-
-    @property
-    def weights(self) -> Floats:
-        """What a vote of each labeler counts."""
-        return self._one.weights[0]
-
-    @property
-    def coverage(self) -> Floats:
-        """Share of the rows in the window on which each labeler voted."""
-        return self._one.coverage[0]
-
-    @property
-    def certificate(self) -> StepCertificate | None:
-        """The committee behind the label and its certified error; None for models without certificates."""
-        found = getattr(self._stream._estimates, "record", None)
-        return None if found is None else StepCertificate.of(found(self._row), self.labelers)
-
-    @property
-    def labelers(self) -> tuple[str, ...]:
-        """Names, in the order of the arrays."""
-        return self._stream.labelers
-
-    @property
-    def classes(self) -> tuple[Any, ...]:
-        """Class values, in the order of `proba`."""
-        return self._stream.classes
-
-    def as_dict(self) -> dict[str, Any]:
-        """Everything in plain Python values, labelers and classes by name."""
-        estimates = self._one
-
-        def by_name(values: Floats) -> dict[str, float]:
-            return dict(zip(self.labelers, values[0].tolist(), strict=True))
-
-        certificate = self.certificate
-        certified = {} if certificate is None else {"certificate": certificate.to_dict()}
-        return certified | {
-            "label": self.label,
-            "probability": self.probability,
-            "proba": dict(zip(self.classes, self.proba.tolist(), strict=True)),
-            "window": self.window,
-            "n_votes": self.n_votes,
-            "accuracies": by_name(estimates.accuracies),
-            "weights": by_name(estimates.weights),
-            "coverage": by_name(estimates.coverage),
-        }
-
-    def __repr__(self) -> str:
-        return (
-            f"Step(label={self.label!r}, probability={self.probability:.3f},"
-            f" window={self.window}, n_votes={self.n_votes})"
-        )

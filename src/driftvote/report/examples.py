@@ -70,8 +70,9 @@ class Picked:
 def example(place: int, block: Block, classes: list[str], labelers: list[str]) -> Example:
     """A row of a block with the votes that made its label."""
     step = block.out[place : place + 1]
-    weights = step.weights[0]
     row = block.votes[place]
+    weights = np.zeros(len(row))
+    weights[: len(step.labelers)] = step.vote_weights(row[None, : len(step.labelers)])[0]
     voters = np.flatnonzero(row >= 0)
     voters = voters[np.argsort(-weights[voters], kind="stable")][:MOST_VOTES]
 

@@ -57,9 +57,10 @@ def _labels(tally: Tally, n_labelers: int) -> str:
     said = f"{counted(tally.rows, 'row')} from {counted(n_labelers, 'labeler')}: {tally.labeled:,} got a label"
     if tally.labeled == tally.rows:
         return f"{counted(tally.rows, 'row')} from {counted(n_labelers, 'labeler')}: every row got a label."
+    silent = tally.rows - tally.labeled - tally.tied
     why = [
         *([f"{tally.tied:,} tied"] if tally.tied else []),
-        *([f"{tally.silent:,} without any vote"] if tally.silent else []),
+        *([f"{silent:,} without any vote"] if silent else []),
     ]
     return f"{said} ({percent(tally.labeled, tally.rows)}), {tally.rows - tally.labeled:,} did not: {', '.join(why)}."
 

@@ -88,7 +88,7 @@ def tally_of(seen: Gathered, counts: Any) -> Tally:
     votes = int(seen.thinned.buckets.cast.sum())
     return Tally(
         rows=rows,
-        labeled=rows - silent - tied,
+        labeled=rows - int(counts[buckets.UNLABELED]),
         silent=silent,
         tied=tied,
         doubtful=int(counts[buckets.DOUBTFUL]),

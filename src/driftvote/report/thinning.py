@@ -51,7 +51,7 @@ class Thinned:
         self.n_rows = 0
         lines, table = (self.most,), (self.most, n_labelers)
         shapes = {
-            "counts": ((self.most, 8), np.int64),
+            "counts": ((self.most, 9), np.int64),
             **dict.fromkeys(("window_low", "window_high", "window_sum"), (lines, np.int64)),
             **dict.fromkeys(("low", "high", "total", "covered"), (table, np.float64)),
             **dict.fromkeys(("known", "cast"), (table, np.int64)),
