@@ -250,6 +250,10 @@ class TestSuite:
         assert tennis["models"][models.MAJORITY]["gain"] == 0.0
         direct = evaluate(models.adaptive, DATA, ["plain"], names=["tennis"], limit=400)["tennis"]
         assert direct["accuracy"] == tennis["models"][models.DEFAULT]["accuracy"]
+        checked = results["verified"]
+        assert set(checked) == {"tennis", "basketball"}
+        assert checked["tennis"]["0"]["accuracy"] == tennis["models"][models.DEFAULT]["accuracy"]
+        assert [checked["tennis"][share]["runs"] for share in ("0.01", "0.05", "0.1")] == [3, 3, 3]
         swap = results["streams"]["synthetic"]["swap"]
         assert swap["models"][models.TRUE_WEIGHTS]["accuracy"] >= swap["models"][models.DEFAULT]["accuracy"]
         assert swap["models"][models.DEFAULT]["accuracy_error"] < 0.2
@@ -349,6 +353,14 @@ class TestCommitted:
         assert [v.statement for v in verdicts(slow) if v.verdict == FAIL] == [
             "cost per row, times the paper's estimator, 6 labelers"
         ]
+        for name, share, accuracy, line in [("awa2", "0.01", 81.9, "with 1%"), ("tennis", "0.1", 94.6, "ever lost")]:
+            spoiled = copy.deepcopy(good["verified"])
+            spoiled[name] = {
+                key: {"accuracy": min(found["accuracy"], accuracy), "lowest": 0, "runs": 3} if key == share else found
+                for key, found in spoiled[name].items()
+            }
+            failed = [v.statement for v in verdicts(good | {"verified": spoiled}) if v.verdict == FAIL]
+            assert any(line in statement for statement in failed)
         for entry in groups["synthetic"].values():
             entry["models"]["default"]["accuracy_error"] = 0.081
         assert ["mean ratio" in v.statement for v in verdicts(good) if v.verdict == FAIL] == [True]
@@ -385,5 +397,10 @@ def ideal(kept):
             for name, found in entry["models"].items():
                 found |= {"accuracy": 99.0, "against_unanimous": 0, "gain": 5.0}
                 found["accuracy_error"] = 0.05 if name == models.DEFAULT else 0.1
+    rising = {"0": 94.0, "0.01": 94.5, "0.05": 95.0, "0.1": 95.0}
+    made["verified"] = {
+        name: {share: {"accuracy": value, "lowest": value, "runs": 3} for share, value in rising.items()}
+        for name in made["streams"]["plain"]
+    }
     made["cost"] = {"label_stream": {"times": 3.0}, "update": {"times": 2.0}}
     return made

@@ -10,6 +10,7 @@ from driftvote._version import __version__
 from driftvote.errors import (
     ContradictionError,
     DriftvoteError,
+    FeedbackError,
     LabelerError,
     MissingExtraError,
     OrderError,
@@ -35,6 +36,7 @@ __all__ = [
     "CommitteeLabelModel",
     "ContradictionError",
     "DriftvoteError",
+    "FeedbackError",
     "FixedWindowLabelModel",
     "LabelModel",
     "LabeledStream",

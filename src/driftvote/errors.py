@@ -23,6 +23,10 @@ class OrderError(DriftvoteError, ValueError):
     """Rows that are not in time order."""
 
 
+class FeedbackError(DriftvoteError, ValueError):
+    """A verified label that cannot be taken: of an unknown row or class, or of a row that has one."""
+
+
 class StateError(DriftvoteError, ValueError):
     """A state file that is damaged, of another version, or of another model."""
 

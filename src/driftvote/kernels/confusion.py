@@ -18,6 +18,8 @@ SMOOTHING = 4.0  # rows' worth of "right 7 times in 10", for each labeler and cl
 PRIOR_SKILL = 0.7
 BALANCE_ROWS = 5.0  # rows' worth of "all classes as likely"
 CHECKED = 0.1  # share of a labeler's votes that two others must have voted on, or it is trusted less
+VERIFIED = 2.0  # rows that a verified row counts as, of how labelers vote on its class
+FEW, ENOUGH = 0.01, 0.05  # shares of verified rows up to which it counts as one, and from which it counts as so many
 SETTLED = 1e-3  # no probability moves by more: the fit is done
 
 
@@ -63,7 +65,7 @@ def trust_in_priors(patterns: Patterns, cast: Ints, trust: Floats) -> None:
         first, last = patterns.start[q], patterns.start[q + 1]
         for at in range(first, last):
             cast[patterns.who[at]] += patterns.rows[q]
-            if last - first >= 3:
+            if last - first >= 3 or patterns.truth[q] >= 0:
                 checked[patterns.who[at]] += patterns.rows[q]
     for h in range(n):
         short = CHECKED * cast[h] / max(float(checked[h]), 1e-4) if cast[h] else 1.0
@@ -71,15 +73,32 @@ def trust_in_priors(patterns: Patterns, cast: Ints, trust: Floats) -> None:
 
 
 @jit
-def count_softly(patterns: Patterns, post: Floats, theta: Floats, mass: Floats) -> None:
-    """Add the votes to `theta` (flattened), shared among the classes by their probabilities; the rows to `mass`."""
+def worth_of_verified(patterns: Patterns) -> float:
+    """How many rows a verified row counts as: the luck of a handful must not outweigh the window, many may."""
+    verified = 0
+    for q in range(patterns.rows.shape[0]):
+        if patterns.truth[q] >= 0:
+            verified += patterns.rows[q]
+    share = verified / patterns.rows.sum()
+    return 1.0 + (VERIFIED - 1.0) * min(1.0, max(0.0, (share - FEW) / (ENOUGH - FEW)))
+
+
+@jit
+def count_softly(patterns: Patterns, post: Floats, worth: float, theta: Floats, mass: Floats, rows: Floats) -> None:
+    """Add the votes to `theta` (flattened), shared among the classes by their probabilities, and the rows to `mass`.
+
+    A verified row counts more there, but not in `rows`, the class balance: people pick what they verify.
+    """
     n_classes = post.shape[1]
     for q in range(post.shape[0]):
         first, last = patterns.start[q], patterns.start[q + 1]
+        counts_as = worth if patterns.truth[q] >= 0 else 1.0
         for c in range(n_classes):
             part = post[q, c] * patterns.rows[q]
             if part == 0.0:
                 continue
+            rows[c] += part
+            part *= counts_as
             mass[c] += part
             step = c * (n_classes + 1)
             for at in range(first, last):
@@ -87,25 +106,28 @@ def count_softly(patterns: Patterns, post: Floats, theta: Floats, mass: Floats) 
 
 
 @jit
-def maximise(patterns: Patterns, post: Floats, cast: Ints, trust: Floats, fit: Fit, given: Floats) -> None:
+def maximise(
+    patterns: Patterns, post: Floats, cast: Ints, trust: Floats, worth: float, fit: Fit, given: Floats
+) -> None:
     """M step: confusion rows and class balance from the classes' probabilities. `given` below 0 is estimated."""
     theta, balance = fit.theta, fit.balance
     n, n_classes = theta.shape[0], theta.shape[1]
     rows = float(patterns.rows.sum())
     theta[:] = 0.0
     balance[:] = 0.0
-    count_softly(patterns, post, theta.reshape(theta.size), balance)
+    mass = np.zeros(n_classes)
+    count_softly(patterns, post, worth, theta.reshape(theta.size), mass, balance)
     for h in range(n):
         silent = (rows - cast[h] + 1.0) / (rows + 2.0)
         for c in range(n_classes):
             voted = 0.0
             for v in range(n_classes):
                 voted += theta[h, c, v]
-            total = trust[h] + balance[c]
+            total = trust[h] + mass[c]
             for v in range(n_classes):
                 skill = PRIOR_SKILL if v == c else (1.0 - PRIOR_SKILL) / (n_classes - 1)
                 theta[h, c, v] = (theta[h, c, v] + trust[h] * (1.0 - silent) * skill) / total
-            theta[h, c, n_classes] = (max(0.0, balance[c] - voted) + trust[h] * silent) / total
+            theta[h, c, n_classes] = (max(0.0, mass[c] - voted) + trust[h] * silent) / total
     for c in range(n_classes):
         share = (balance[c] + BALANCE_ROWS / n_classes) / (rows + BALANCE_ROWS)
         balance[c] = given[c] if given[c] >= 0.0 else share
@@ -182,13 +204,14 @@ def run_em(patterns: Patterns, cast: Ints, given: Floats, fit: Fit, post: Floats
     absent, prior = np.empty(n_classes), np.empty(n_classes)
     trust = np.empty(cast.shape[0])
     trust_in_priors(patterns, cast, trust)
+    worth = worth_of_verified(patterns)
     start_from_majority(patterns, post)
     for step in range(STEPS):
-        maximise(patterns, post, cast, trust, fit, given)
+        maximise(patterns, post, cast, trust, worth, fit, given)
         active = take_logs(fit.theta, cast, logs, absent)
         for c in range(n_classes):
             even = step < EVEN_STEPS and given[c] < 0.0
             prior[c] = 0.0 if even else math.log(fit.balance[c])
         if expect(patterns, logs, prior, absent, active, post) < SETTLED and step >= EVEN_STEPS:
             break
-    maximise(patterns, post, cast, trust, fit, given)
+    maximise(patterns, post, cast, trust, worth, fit, given)

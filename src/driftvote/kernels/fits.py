@@ -29,6 +29,9 @@ ANCHOR_ROWS = 16.0  # the misfit of a handful of rows is noise: so many rows hal
 CROWDING = 2.0  # how much a unit of misfit makes each further vote of a row a repetition
 CHANCE_SHARE = 0.25  # share of the binomial variance that a fit leaves in an agreement
 
+LEAN = (1.0, 0.5, 0.25, 0.0)  # shares of the misfit that verified rows can choose from
+CLEARLY = 2.0  # standard deviations by which a smaller share must label more of them right
+
 MISFIT, EVIDENCE = 0, 1
 
 
@@ -97,7 +100,11 @@ def evidence_for_classes(patterns: Patterns, cast: Ints, fit: Fit) -> float:
                 h, v = patterns.who[at], patterns.what[at]
                 full[c] += logs[h, c, v] - logs[h, c, n_classes]
                 plain[c] += coins[h, c, v] - logs[h, c, n_classes]
-        gain += patterns.rows[q] * (log_of_sum(full) - log_of_sum(plain))
+        seen = patterns.truth[q]
+        if seen >= 0:
+            gain += patterns.rows[q] * (full[seen] - plain[seen])
+        else:
+            gain += patterns.rows[q] * (log_of_sum(full) - log_of_sum(plain))
     extra = active * (n_classes * (n_classes - 1) - 1)
     gain -= 0.5 * math.log(patterns.rows.sum() + 1.0) * extra
     return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, gain))))
@@ -134,6 +141,7 @@ def fit_window(tally: Tally, level: int, window: int, given: Floats, fit: Fit) -
         fit.accuracy[h] = min(1.0, known) if cast[h] > 0 else 1.0 / n_classes
         fit.votes[h] = sums[2 * pairs + n * n_classes + h]
     fit.window[0] = window
+    heed_verified(tally, patterns, fit)
 
 
 @jit
@@ -178,6 +186,43 @@ def score_row(row: Codes, fit: Fit, looks: Floats, absent: Floats, active: int, 
         anchor = lean / leaders if votes > 0 and support[c] == top else 0.0
         proba[c] = math.log(fit.balance[c]) + silence * quiet + weight * said + anchor
     to_probabilities(proba)
+
+
+@jit
+def heed_verified(tally: Tally, patterns: Patterns, fit: Fit) -> None:
+    """Lean on the majority less, if that labels clearly more of the verified rows right.
+
+    Misfit says that labelers depend on each other, not whom to believe then; without better knowledge the majority is
+    the safe choice. Unanimous rows have no say: their label is settled.
+    """
+    if patterns.truth.max() < 0 or fit.doubts[MISFIT] == 0.0:
+        return
+    n, n_classes = fit.theta.shape[0], fit.theta.shape[1]
+    looks, absent = np.empty(fit.theta.shape), np.empty(n_classes)
+    active = look_up(fit, looks, absent)
+    row, support, proba = np.empty(n, tally.ring.dtype), np.empty(n_classes, np.int64), np.empty(n_classes)
+    usual = np.zeros(patterns.rows.shape[0], np.bool_)
+    misfit, most, chosen = fit.doubts[MISFIT], 0, 1.0
+    for share in LEAN:
+        fit.doubts[MISFIT] = share * misfit
+        won, lost = 0, 0
+        for q in range(patterns.rows.shape[0]):
+            if patterns.truth[q] < 0:
+                continue
+            row[:] = -1
+            for at in range(patterns.start[q], patterns.start[q + 1]):
+                row[patterns.who[at]] = patterns.what[at]
+            score_row(row, fit, looks, absent, active, support, proba)
+            right = support.max() < support.sum() and proba[patterns.truth[q]] == proba.max()
+            if share == 1.0:
+                usual[q] = right
+            elif right and not usual[q]:
+                won += patterns.rows[q]
+            elif usual[q] and not right:
+                lost += patterns.rows[q]
+        if won - lost > max(float(most), CLEARLY * math.sqrt(won + lost)):
+            most, chosen = won - lost, share
+    fit.doubts[MISFIT] = chosen * misfit
 
 
 @jit

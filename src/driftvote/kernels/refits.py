@@ -58,8 +58,13 @@ def is_look(row: int, refresh: int) -> bool:
 
 
 @jit
-def label_with_refits(rows: Codes, draws: Floats, tally: Tally, watch: Watch, plan: Plan, fits: Fit, said: Said) -> int:
-    """Learn from each row, then label it. `fits[0]` is the fit so far, new ones follow; returns the last place."""
+def label_with_refits(
+    rows: Codes, known: Ints, draws: Floats, tally: Tally, watch: Watch, plan: Plan, fits: Fit, said: Said
+) -> int:
+    """Learn from each row, then label it. `fits[0]` is the fit so far; new ones follow; returns the last one's place.
+
+    `known` holds the verified classes, or is empty. What a verified row comes out as is the caller's business.
+    """
     n, n_classes = rows.shape[1], said.proba.shape[1]
     looks, absent = np.empty((n, n_classes, n_classes + 1)), np.empty(n_classes)
     support = np.empty(n_classes, np.int64)
@@ -70,6 +75,8 @@ def label_with_refits(rows: Codes, draws: Floats, tally: Tally, watch: Watch, pl
     for t in range(rows.shape[0]):
         row = tally.clock[0]
         absorb(rows, t, watch.sizes, tally)
+        if known.shape[0] > 0:
+            tally.known[row % tally.known.shape[0]] = known[t]
         if window == 0 or is_look(row, plan.refresh):
             level = choose(tally, watch)
             if window == 0 or row < plan.refresh or row % plan.periods[level] == 0:

@@ -14,6 +14,7 @@ from driftvote.doors import Batch, is_empty_chunk, is_iterator_of_chunks
 from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
 from driftvote.labelers import Roster
 from driftvote.labels import tie_draws
+from driftvote.marks import Marks, refuse_values_for_chunks
 from driftvote.models.admission import (
     Admitted,
     aligned,
@@ -25,6 +26,7 @@ from driftvote.models.admission import (
 from driftvote.models.engine import Engine, joined
 from driftvote.models.estimates import EqualEstimates
 from driftvote.models.families import Families
+from driftvote.models.feedback import Feedback
 from driftvote.models.known import KnownNow
 from driftvote.models.quick import ShortWay
 from driftvote.models.results import LabeledStream
@@ -38,7 +40,7 @@ from driftvote.votes import check_first_batch, declare_votes
 Self = TypeVar("Self", bound="LabelModel")
 
 
-class LabelModel(FamiliarWords, KnownNow, ShortWay, ABC):
+class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
     """What all models share: doors, names, state. Subclasses say how votes are weighed.
 
     Parameters are those of the subclasses; see `AdaptiveLabelModel`.
@@ -100,15 +102,17 @@ class LabelModel(FamiliarWords, KnownNow, ShortWay, ABC):
 
     # -- learn and label -----------------------------------------------------------------------
 
-    def update(self, row: Any) -> Step:
+    def update(self, row: Any, *, id: Any = None, verified: Any = None) -> Step:
         """Learn from one row, then label it.
 
         `row` is a sequence of votes, one for each labeler, or a dict {labeler: vote} in which who is
-        missing abstains and a new name joins.
+        missing abstains and a new name joins. `id` is what `feedback` may call it by later; `verified` is its
+        class, if somebody has said it: the label then, and something to learn from.
         """
-        step = self._by_short_way(row)
+        marks = self._marks_of_row(id, verified)
+        step = self._by_short_way(row) if marks is None else None
         if step is None:
-            step = self._label(self._families.read_row(row, self._form, self._roster))[0]
+            step = self._label(self._families.read_row(row, self._form, self._roster), marks)[0]
             self._look_for_short_way()
         return step
 
@@ -120,6 +124,8 @@ class LabelModel(FamiliarWords, KnownNow, ShortWay, ABC):
         task: str | None = None,
         labeler: str | None = None,
         label: str | None = None,
+        ids: Any = None,
+        verified: Any = None,
     ) -> Any:
         """Learn from rows in time order and label each one; continues where the stream stopped.
 
@@ -134,22 +140,28 @@ class LabelModel(FamiliarWords, KnownNow, ShortWay, ABC):
             Column of a frame that must not decrease; a long frame needs one.
         task, labeler, label
             Columns of a long frame. A task becomes a row when its last vote is in.
+        ids
+            What `feedback` may call the rows by later: one value a row, or a column. Tasks of a long frame are ids.
+        verified
+            Classes that somebody has verified, one value a row or a column, missing where nobody has. Such a row comes
+            out with this label and probability 1, and is learned from (`estimator="confusion"`).
 
         Returns
         -------
         LabeledStream, or an iterator of them.
         """
-        keys = {"time": time, "task": task, "labeler": labeler, "label": label}
+        keys = {"time": time, "task": task, "labeler": labeler, "label": label, "ids": ids, "verified": verified}
         if is_iterator_of_chunks(data):
+            refuse_values_for_chunks(ids, verified)
             return self._label_chunks(data, keys)
-        return self._label(self._families.read(data, self._form, self._roster, **keys))
+        return self._label(*self._read(data, **keys))
 
-    def _label_chunks(self, chunks: Iterator[Any], keys: dict[str, str | None]) -> Iterator[LabeledStream]:
+    def _label_chunks(self, chunks: Iterator[Any], keys: dict[str, Any]) -> Iterator[LabeledStream]:
         for chunk in chunks:
             if is_empty_chunk(chunk):
                 yield self._nothing()
             else:
-                yield self._label(self._families.read(chunk, self._form, self._roster, **keys))
+                yield self._label(*self._read(chunk, **keys))
 
     def _nothing(self) -> LabeledStream:
         """The result of a chunk without rows, so that chunks and results stay side by side."""
@@ -158,13 +170,14 @@ class LabelModel(FamiliarWords, KnownNow, ShortWay, ABC):
         estimates = EqualEstimates(0, width, self._form.n_classes)
         return LabeledStream(none, np.zeros((0, self._form.n_classes)), estimates, rows, self._form, self._roster.names)
 
-    def _label(self, batch: Batch) -> LabeledStream:
+    def _label(self, batch: Batch, marks: Marks | None = None) -> LabeledStream:
         admitted = self._admit(batch)
         parts = []
         for part, roster in admitted.parts:
             codes, engine = self._prepared(admitted.batch, part, roster)
             draws = tie_draws(self.tie_break_policy, self.seed, engine.n_rows, len(codes))
-            parts.append(engine.label(codes, draws))
+            said = engine.label(codes, draws) if marks is None else engine.label_marked(codes, draws, marks[part])
+            parts.append(said)
             self._roster, self._engine = roster, engine
         self._settle(admitted)
         said, names = joined(parts), self._roster.names
@@ -174,21 +187,27 @@ class LabelModel(FamiliarWords, KnownNow, ShortWay, ABC):
         self._last_time = admitted.last_time
         self._families.settle(admitted.batch)
 
-    def partial_fit(self: Self, data: Any, **keys: str | None) -> Self:
+    def partial_fit(self: Self, data: Any, **keys: Any) -> Self:
         """Learn from more rows, label none. Takes what `label_stream` takes."""
         chunks = data if is_iterator_of_chunks(data) else [data]
+        if chunks is data:
+            refuse_values_for_chunks(**keys)
         for chunk in chunks:
             if chunk is not data and is_empty_chunk(chunk):
                 continue
-            admitted = self._admit(self._families.read(chunk, self._form, self._roster, **keys))
+            batch, marks = self._read(chunk, **keys)
+            admitted = self._admit(batch)
             for part, roster in admitted.parts:
                 codes, engine = self._prepared(admitted.batch, part, roster)
-                engine.learn(codes)
+                if marks is None:
+                    engine.learn(codes)
+                else:
+                    engine.label_marked(codes, np.full(len(codes), -1.0), marks[part])
                 self._roster, self._engine = roster, engine
             self._settle(admitted)
         return self
 
-    def fit(self: Self, data: Any, **keys: str | None) -> Self:
+    def fit(self: Self, data: Any, **keys: Any) -> Self:
         """Forget everything, then learn from rows, label none. Takes what `label_stream` takes."""
         fresh = self.clone().partial_fit(data, **keys)
         self._roster, self._engine, self._last_time = fresh._roster, fresh._engine, fresh._last_time

@@ -19,6 +19,7 @@ from driftvote.kernels.chunk import estimate, label_rows, learn_chunk
 from driftvote.kernels.layout import Codes, Floats, Ints, Outputs, Rule, code_dtype
 from driftvote.kernels.windows import nothing_known
 from driftvote.labels import plain_vote, weighted_vote
+from driftvote.marks import Marks
 from driftvote.models.estimates import EqualEstimates, Estimates, WindowEstimates
 from driftvote.stretches import LongChunks, fits
 from driftvote.weights import EQUAL_WEIGHT, accuracy_at_weight
@@ -64,6 +65,10 @@ class Engine(ABC):
     @abstractmethod
     def label(self, rows: Codes, draws: Floats) -> Labeled:
         """Learn from each row, then label it."""
+
+    def label_marked(self, rows: Codes, draws: Floats, marks: Marks) -> Labeled:
+        """The same with ids and verified labels of the rows, of which most engines have no use."""
+        return self.label(rows, draws)
 
     @abstractmethod
     def learn(self, rows: Codes) -> None:

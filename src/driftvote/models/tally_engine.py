@@ -9,6 +9,7 @@ import numpy as np
 from driftvote.agreements import n_pairs
 from driftvote.kernels.bounds import Watch, choose
 from driftvote.kernels.confusion import Fit
+from driftvote.kernels.fits import fit_window
 from driftvote.kernels.layout import Codes, Floats, Ints, Outputs, Rule, code_dtype
 from driftvote.kernels.refits import (
     REFITS_A_WINDOW,
@@ -22,9 +23,11 @@ from driftvote.kernels.refits import (
 )
 from driftvote.kernels.tallies import Tally, absorb_rows
 from driftvote.labels import weighted_vote
+from driftvote.marks import Marks
 from driftvote.models.engine import Arrays, Engine, Labeled, expect
 from driftvote.models.estimates import EqualEstimates, Estimates, WindowEstimates
 from driftvote.models.fit_estimates import FitEstimates
+from driftvote.models.id_book import IdBook
 from driftvote.tallies import empty_tally, recent_slots, recounted
 
 
@@ -135,12 +138,34 @@ class ConfusionEngine(TallyEngine):
         super().__init__(watch, rule, n_labelers, tally, refresh, spare=int(periods[-1]))
         self.plan = Plan(refresh, periods, given)
         self.fit = room_for_fits(1, n_labelers, rule.n_classes)
+        self.ids = IdBook()
+        self.stale = False  # something was verified since the fit
 
     @property
     def nbytes(self) -> int:
-        return super().nbytes + sum(part.nbytes for part in self.fit)
+        return super().nbytes + sum(part.nbytes for part in self.fit) + self.ids.nbytes
+
+    @property
+    def reach(self) -> int:
+        """Rows as far back as anything counts."""
+        return int(self.watch.sizes[-1])
 
     def label(self, rows: Codes, draws: Floats) -> Labeled:
+        return self.label_marked(rows, draws, Marks())
+
+    def label_marked(self, rows: Codes, draws: Floats, marks: Marks) -> Labeled:
+        if marks.ids is not None:
+            self.ids.add(self.n_rows, marks.ids)
+        known = np.empty(0, np.int64) if marks.verified is None else marks.verified
+        said = self._labeled(rows, known, draws)
+        self.ids.forget(self.n_rows - self.reach)
+        sure = np.flatnonzero(known >= 0)
+        said.labels[sure] = known[sure]
+        said.proba[sure] = np.eye(self.n_classes)[known[sure]]
+        return said
+
+    def _labeled(self, rows: Codes, known: Ints, draws: Floats) -> Labeled:
+        self._catch_up()
         n_rows = len(rows)
         said = Said(
             labels=np.empty(n_rows, np.int64),
@@ -151,7 +176,7 @@ class ConfusionEngine(TallyEngine):
         fits = room_for_fits(2 + self._looks(n_rows), self.n_labelers, self.n_classes)
         for part, now in zip(fits, self.fit, strict=True):
             part[0] = now[0]
-        last = label_with_refits(rows, draws, self.tally, self.watch, self.plan, fits, said)
+        last = label_with_refits(rows, known, draws, self.tally, self.watch, self.plan, fits, said)
         latest: Any = (part[last : last + 1].copy() for part in fits)
         self.fit = Fit(*latest)
         used: Any = (part[: last + 1] for part in fits)
@@ -169,13 +194,39 @@ class ConfusionEngine(TallyEngine):
 
     def predict(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
         labels, proba = np.empty(len(rows), np.int64), np.empty((len(rows), self.n_classes))
+        self._catch_up()
         vote_by_fit(rows, draws, kept(self.fit, 0), labels, proba)
         return labels, proba
 
     def current(self) -> Estimates:
         if not self.n_rows:
             return EqualEstimates(1, self.n_labelers, self.n_classes, window=0)
+        self._catch_up()
         return FitEstimates(self.fit, np.zeros(1, np.int64), self.rule)
+
+    def verify(self, rows: Ints, classes: Ints) -> None:
+        """Rows that are remembered are of these classes. Fitted anew once somebody asks, however many they were."""
+        self.tally.known[rows % len(self.tally.known)] = classes
+        self.stale = True
+
+    def verified_class(self, row: int) -> int:
+        """The verified class of a row that is remembered, or -1."""
+        return int(self.tally.known[row % len(self.tally.known)])
+
+    def verified(self) -> tuple[Ints, Ints]:
+        """The verified rows that still count, oldest first, and their classes."""
+        rows = np.arange(max(0, self.n_rows - self.reach), self.n_rows)
+        classes = self.tally.known[rows % len(self.tally.known)]
+        return rows[classes >= 0], classes[classes >= 0]
+
+    def _catch_up(self) -> None:
+        """Fit again if something was verified since; the same at any moment before the next row."""
+        if self.stale:
+            level = choose(self.tally, self.watch)
+            window = min(int(self.watch.sizes[level]), self.n_rows)
+            self.fit = room_for_fits(1, self.n_labelers, self.n_classes)
+            fit_window(self.tally, level, window, self.plan.given, kept(self.fit, 0))
+            self.stale = False
 
     def joined_by(self, newcomers: Codes, watch: Watch, rule: Rule) -> ConfusionEngine:
         """The engine as if newcomers had always been there.
@@ -190,10 +241,14 @@ class ConfusionEngine(TallyEngine):
         if len(rows):
             wider.learn(rows)
             wider.tally.known[recent_slots(wider.tally)[-len(rows) :]] = known
+        wider.ids = self.ids
+        wider.stale = bool((wider.tally.known >= 0).any())
         return wider
 
     def arrays(self) -> Arrays:
-        return super().arrays() | {f"fit_{name}": part for name, part in self.fit._asdict().items()}
+        self._catch_up()
+        fit = {f"fit_{name}": part for name, part in self.fit._asdict().items()}
+        return super().arrays() | fit | self.ids.arrays()
 
     def restore(self, arrays: Arrays) -> None:
         super().restore(arrays)
@@ -201,6 +256,7 @@ class ConfusionEngine(TallyEngine):
         for name, part in fresh._asdict().items():
             expect(arrays, f"fit_{name}", part.dtype, part.shape)
         self.fit = Fit(*(arrays[f"fit_{name}"].copy() for name in Fit._fields))
+        self.ids = IdBook.restored(arrays, self.n_rows)
 
 
 def periods_of(sizes: Ints, refresh: int) -> Ints:

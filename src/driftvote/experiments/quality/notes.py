@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from driftvote.experiments.quality.measures import BINS, BLOCKS
 from driftvote.experiments.quality.streams import PERMUTED, PLAIN, SHUFFLED, SYNTHETIC
+from driftvote.experiments.quality.verified import DELAY
 
 INTRO = """How often the labels are right, on real vote streams and on simulated ones; the models see no true label.
 This page is generated from `quality.json` beside it; both are made anew by
@@ -34,6 +35,9 @@ equal, so there is nothing to win by adapting. Means over seeds.""",
 is the expected calibration error ({BINS} bins; 0 is perfect). *AUROC* is the chance that a row labeled right has a
 higher probability than one labeled wrong (0.5 is useless). *Review* is the share of all errors that are among the 10%
 of rows with the lowest probability (0.1 is useless).""",
+    "verified": f"""Somebody verifies so many rows, drawn at random, {DELAY} rows after they were labeled
+(`model.feedback`); accuracy of the labels as they came out, before. *Ever lost* is the most that accuracy fell from a
+smaller share to a larger one. Means over draws. See [verified labels](feedback.md).""",
     "unanimous": """A unanimous row gets the label that everybody voted for. Where they are all wrong the label is
 wrong, too: the last column is the most that this promise can cost.""",
 }

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from driftvote._version import __version__
+from driftvote.experiments.quality import verified
 from driftvote.experiments.quality.cost import cost
 from driftvote.experiments.quality.models import DEFAULT, MODELS, TRUE_WEIGHTS, Factory, settings_of
 from driftvote.experiments.quality.streams import GROUPS, PLAIN, SEEDS, SYNTHETIC, Spec, catalogue
@@ -39,6 +40,9 @@ def measure(
     planned = {(spec, model): runs for spec in specs for model, runs in _runs(data, spec, limit).items()}
     # Models with the same settings share a run: by its name, which holds the settings.
     distinct = {run.name: run for runs in planned.values() for run in runs}
+    plain = [spec for spec in specs if spec.group == PLAIN]
+    checked = verified.runs_of(data, plain, _settings({DEFAULT: MODELS[DEFAULT]}), limit)
+    distinct |= {run.name: run for runs in checked.values() for run in runs}
     done = 0
 
     def step(_: Run) -> None:
@@ -63,6 +67,7 @@ def measure(
             for model in [key for spec, key in planned if spec == seeds[0]]:
                 runs = [found[run.name] for spec in seeds for run in planned[spec, model]]
                 entry["models"][model] = averaged(seeds[0], runs)
+    results["verified"] = verified.summed_up(results["streams"].get(PLAIN, {}), checked, found)
     results["verdicts"] = [verdict.as_dict() for verdict in verdicts(results)]
     return results
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from driftvote.experiments.quality.models import DEFAULT, MAJORITY, PAPER_ZERO, TRUE_WEIGHTS
 from driftvote.experiments.quality.verdicts import best_reference
+from driftvote.experiments.quality.verified import losses
 from driftvote.experiments.tables import Row
 from driftvote.streams.scenarios import SCENARIOS
 
@@ -100,6 +101,17 @@ def probabilities(streams: Streams) -> Table:
     for name, entry in streams.items():
         values = [entry["models"][model][measure] for measure in _PROBABILITIES for model in models]
         rows.append([name, *("" if value is None else f"{value:.3f}" for value in values)])
+    return header, rows
+
+
+def verified(streams: Streams) -> Table:
+    shares = list(next(iter(streams.values())))
+    header: Row = ["stream", *(f"{100 * float(share):g}%" for share in shares), "gain", "ever lost"]
+    lost = losses(streams)
+    rows: list[Row] = []
+    for name, entry in streams.items():
+        means = [entry[share]["accuracy"] for share in shares]
+        rows.append([name, *(f"{mean:.2f}" for mean in means), f"{means[-1] - means[0]:+.2f}", f"{lost[name]:.2f}"])
     return header, rows
 
 

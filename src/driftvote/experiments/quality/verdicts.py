@@ -18,7 +18,7 @@ from driftvote.experiments.quality.models import (
     TRUE_WEIGHTS,
 )
 from driftvote.experiments.quality.streams import PERMUTED, PLAIN, SHUFFLED, SYNTHETIC
-from driftvote.models import AdaptiveLabelModel
+from driftvote.experiments.quality.verified import losses
 from driftvote.streams.scenarios import SCENARIOS
 
 PASS, FAIL, MISSING = "pass", "**fail**", "not measured"
@@ -35,6 +35,7 @@ FLOORS = (
 MEAN_GAIN, WORST_GAIN = 2.5, -1.0
 CONTROL, TRUE_GAP = 0.3, 0.3
 ERROR_RATIO, COST = 0.8, 10.0
+ONE_PERCENT, HARM = 82.0, 0.3
 WORST_RATIO = 1.005  # 1.00 in the two decimals that a handful of seeds is good for
 
 Streams = dict[str, dict[str, Any]]
@@ -65,9 +66,26 @@ def verdicts(results: dict[str, Any]) -> list[Verdict]:
     made += [*_against_majority(groups[PLAIN]), _controls(groups[SHUFFLED])]
     made += [*_accuracy_errors(groups[SYNTHETIC]), _true_weights(groups[SYNTHETIC]), _cost(results.get("cost"))]
     made.append(_unanimous(groups))
-    if hasattr(AdaptiveLabelModel, "feedback"):
-        made.append(Verdict("AwA2 with 1% of the rows verified", "at least 82", "", MISSING))
-    return made
+    return [*made, *_verified(results.get("verified") or {})]
+
+
+def _verified(streams: Streams) -> Iterator[Verdict]:
+    few, least = "awa2: accuracy with 1% of the rows verified", f"at least {ONE_PERCENT:g}"
+    more, most = "plain streams: ever lost by more verified rows", f"at most {HARM:g} points"
+    if "awa2" in streams:
+        found = streams["awa2"]["0.01"]
+        note = f"lowest of {found['runs']} seeds {found['lowest']:.2f}"
+        yield _judged(few, least, f"{found['accuracy']:.2f}", found["accuracy"] >= ONE_PERCENT, note)
+    else:
+        yield Verdict(few, least, "", MISSING)
+    if not streams:
+        yield Verdict(more, most, "", MISSING)
+        return
+    lost = losses(streams)
+    worst = max(lost, key=lost.__getitem__)
+    over = [name for name, loss in lost.items() if loss > HARM]
+    note = f"more: {', '.join(over)}" if over else f"{len(lost)} streams"
+    yield _judged(more, most, f"{lost[worst]:.2f} ({worst})", not over, note)
 
 
 def _judged(statement: str, target: str, measured: str, holds: bool, note: str = "") -> Verdict:

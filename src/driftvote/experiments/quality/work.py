@@ -22,7 +22,7 @@ from driftvote.models import LabelModel, MajorityLabelModel
 
 # What results do not depend on: doors, pages, other experiments.
 _ASIDE = ("cli", "report", "files", "experiments", "__main__.py", "spark.py")
-_BESIDE = ("measures.py", "streams.py", "work.py")
+_BESIDE = ("measures.py", "streams.py", "verified.py", "work.py")
 
 
 @dataclass(frozen=True)
