@@ -26,7 +26,7 @@ from driftvote.report.thinning import MOST_CELLS, buckets_for
 from driftvote.streams.synthetic import simulate, swap
 
 from reports_for_tests import dataclasses_of, full
-from streams_for_tests import COMPILED, random_chunks, random_stream, rows_for
+from streams_for_tests import COMPILED, PAPERS_RULE, random_chunks, random_stream, rows_for
 
 N_CLASSES = 3
 
@@ -46,7 +46,7 @@ def stream():
     rng = np.random.default_rng(5)
     votes = random_stream(5, rows_for(5_000, 1_300), 5, N_CLASSES, abstain=0.4)
     gold = rng.integers(-1, N_CLASSES, size=len(votes))
-    out = AdaptiveLabelModel(n_classes=N_CLASSES, votes="snorkel").label_stream(votes)
+    out = AdaptiveLabelModel(n_classes=N_CLASSES, votes="snorkel", **PAPERS_RULE).label_stream(votes)
     return votes, out, gold
 
 
@@ -194,6 +194,19 @@ def test_weights_of_an_example_make_its_label(stream, report):
     assert sure == sorted(sure)
     voted = (votes >= 0).any(axis=1)
     assert sure[0] == pytest.approx(out.probability[voted].min(), abs=1e-6)
+
+
+def test_the_default_model_labels_silent_rows_and_weighs_votes_by_class():
+    votes = random_stream(5, rows_for(2_000, 500), 5, 2, abstain=0.5)
+    votes[:, 4] = np.where(votes[:, 4] == 0, 0, -1)  # votes for one class only
+    out = AdaptiveLabelModel(votes="snorkel").label_stream(votes)
+    report = built(votes, out, gold=np.full(len(votes), -1))
+    silent = (votes < 0).all(axis=1)
+    assert report.tally.silent == silent.sum() > 0
+    assert report.tally.labeled == (out.codes >= 0).sum() > len(votes) - silent.sum()
+    weights = out[-50:].vote_weights(votes[-50:])
+    assert (weights[votes[-50:] < 0] == 0).all()
+    assert (weights[votes[-50:] >= 0] != 0).all()
 
 
 def test_labelers_may_join_and_fall_silent():
