@@ -35,6 +35,8 @@ def new_model(classes: int = 2, grid: str = "default", jobs: int = 1) -> Adaptiv
     abstentions counted as zero. A model with another estimator is another figure.
     """
     settings: dict[str, Any] = {"n_classes": classes, "votes": "snorkel", "windows": grid_of(grid)}
+    if "estimator" in inspect.signature(AdaptiveLabelModel).parameters:
+        settings |= {"estimator": "triplet", "bound": "mcdiarmid", "watch": "agreements"}
     if can_thread():
         settings["n_jobs"] = jobs
     return AdaptiveLabelModel(**settings)

@@ -148,7 +148,7 @@ def test_simulate_speaks_in_class_names_and_labels_itself(tmp_path, monkeypatch,
         done = invoke("simulate", "swap", "-o", path, "--rows", "400", "--classes", "ham,spam")
         advice = done.output.rpartition("next: driftvote ")[2].split()
         monkeypatch.chdir(tmp_path)
-        shown = json.loads(invoke(*advice, "--json", "--force").output)
+        shown = json.loads(invoke(*advice, "--json", "--force").stdout)
         assert shown["classes"] == ["ham", "spam"]
         assert shown["gold"]["accuracy"] > 0.8
     invoke("simulate", "swap", "-o", tmp_path / "v.npy", "--rows", "50")

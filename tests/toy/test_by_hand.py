@@ -95,7 +95,7 @@ def test_a_jump_is_refused_at_the_window_that_spans_it():
     """
     same = [[1, 1, 1], [0, 0, 0]] * 256
     differ = [[1, 0, 1], [0, 1, 0]] * 256
-    model = AdaptiveLabelModel(windows=[2**k for k in range(11)])
+    model = AdaptiveLabelModel.paper(windows=[2**k for k in range(11)])
     out = model.label_stream(np.array(same + differ))
     assert out.windows[511] == 512
     assert out.windows[599] == 64
