@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from driftvote import AdaptiveLabelModel, theory
-from driftvote.kernels.bounds import threshold
+from driftvote.kernels.bounds import accepts, comparison, threshold
+from driftvote.kernels.tallies import absorb_rows, sum_up
 from driftvote.streams.synthetic import simulate
-from driftvote.tallies import BOUNDS, WATCHED, n_statistics, watch_rule
+from driftvote.tallies import BOUNDS, WATCHED, empty_tally, n_statistics, watch_rule
 
 import naive
 from streams_for_tests import random_stream, rows_for
@@ -205,7 +206,7 @@ def test_thresholds_by_definition(bound):
     for level, (r, big) in enumerate(zip(sizes, sizes[1:], strict=False)):
         for h, low in ((0.75, -0.5), (1.0, -1.0)):
             for values in (rng.choice([low, 0.0, 1.0], size=big, p=[0.1, 0.2, 0.7]), np.full(big, 0.3)):
-                found = threshold(level, float(values.var()), h, watch)
+                found = threshold(float(values.var()), h, comparison(level, watch))
                 squares = math.fsum((x - values.mean()) ** 2 for x in values)
                 narrower += found < watch.plain[level] * h and squares > 1
                 assert found == pytest.approx(naive_threshold(squares, big, r, h, rule), rel=1e-9)
@@ -220,10 +221,29 @@ def test_which_bound_is_narrower():
     assert 1.0 < wider < 1.03
     for level in range(19):
         for variance in (0.0, 0.1, 0.5, 1.0):
-            limit = {bound: threshold(level, variance, 1.0, watch) for bound, watch in watches.items()}
+            limit = {bound: threshold(variance, 1.0, comparison(level, watch)) for bound, watch in watches.items()}
             assert limit["bernstein"] <= wider * limit["mcdiarmid"] * (1 + 1e-12)
             if level >= 10 and variance <= 0.5:
                 assert limit["normal"] < limit["bernstein"] < limit["mcdiarmid"]
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_steps_that_cannot_fail_do_not(bound):
+    """Not even for the steepest change: everybody agrees, then nobody does, and coverage falls to nothing."""
+    sizes = [1, 2, 4, 8, 16, 24, 64, 128]
+    watch = watch_rule(sizes, 3, 2, bound, "votes", 0.1, 0.1)
+    assert 0 < watch.certain < len(sizes) - 1
+    for older, newer in (([0, 0, 0], [0, 1, 0]), ([1, 1, 1], [0, 0, 0]), ([1, 0, 1], [-1, -1, -1])):
+        for level in range(watch.certain + 1):
+            rows = np.array([older] * (sizes[level + 1] - sizes[level]) + [newer] * sizes[level], np.int8)
+            tally = empty_tally(watch.sizes, 3, 2, 1, 0)
+            absorb_rows(rows, watch.sizes, tally)
+            sum_up(level, watch.sizes, tally)
+            sum_up(level + 1, watch.sizes, tally)
+            if level < watch.certain:
+                assert accepts(level, tally, watch)
+    # The last one was not certain, and the steepest change of votes is refused there or soon after.
+    assert not accepts(level, tally, watch) or bound == "bernstein"
 
 
 def test_tiny_failure_probabilities_are_harmless():

@@ -10,9 +10,9 @@ import numpy as np
 
 from driftvote import theory
 from driftvote.agreements import n_pairs
-from driftvote.kernels.bounds import BERNSTEIN, MCDIARMID, NORMAL, Watch, choose, threshold
+from driftvote.kernels.bounds import BERNSTEIN, MCDIARMID, NORMAL, Watch, comparison, threshold
 from driftvote.kernels.layout import Codes, Ints, code_dtype
-from driftvote.kernels.tallies import Tally, replay
+from driftvote.kernels.tallies import Tally, replay, sum_up
 from driftvote.windows import WindowTest
 
 BOUNDS = {"normal": NORMAL, "bernstein": BERNSTEIN, "mcdiarmid": MCDIARMID}
@@ -42,14 +42,30 @@ def watch_rule(
     }[bound]
     steps = list(zip(sizes, sizes[1:], strict=False))
     terms = [theory.bernstein_terms(log_term, beta, r, wide) for r, wide in steps]
+    plain = [theory.threshold(factor, beta, r, wide) for r, wide in steps]
+    sure = [_cannot_fail(bound, r, wide, plain[k], terms[k][1]) for k, (r, wide) in enumerate(steps)]
     return Watch(
         sizes=np.array(sizes, np.int64),
         bound=BOUNDS[bound],
-        plain=np.array([theory.threshold(factor, beta, r, wide) for r, wide in steps], np.float64),
+        plain=np.array(plain, np.float64),
         by_spread=np.array([by_spread for by_spread, _ in terms], np.float64),
         by_range=np.array([by_range for _, by_range in terms], np.float64),
         votes=watch == "votes",
+        certain=next((k for k, certain in enumerate(sure) if not certain), len(sure)),
     )
+
+
+def _cannot_fail(bound: str, r: int, wide: int, plain: float, by_range: float) -> bool:
+    """Whether a window is accepted whatever its rows are; half the range is 1, which cancels.
+
+    The means can differ by 2 (1 - r / R) at most. Under the normal bound such a difference is variance as well: that
+    between the older and the newer rows is at least rho / (1 - rho) times its square, with rho = r / R.
+    """
+    share = r / wide
+    if bound == "normal":
+        least = (1.0 - share) * share + 1.0 / wide
+        return (1.0 - share) ** 2 <= 0.999 * plain * plain * least
+    return 2.0 * (1.0 - share) <= (min(plain, by_range) if bound == "bernstein" else plain)
 
 
 TOTALS_BYTES = 1 << 25
@@ -105,13 +121,15 @@ Watched = tuple[str, tuple[str, ...], float, float, float, float]
 def explain_watch(tally: Tally, watch: Watch, names: Sequence[str]) -> list[WindowTest]:
     """The comparisons that led to the current window, smallest first, each by the statistic nearest to refusing it."""
     told: list[WindowTest] = []
-    choose(tally, watch)  # fills the sums of the windows that are compared
+    sum_up(0, watch.sizes, tally)
     for k in range(len(watch.sizes) - 1):
         if watch.sizes[k + 1] > tally.clock[0] or (told and not told[-1].accepted):
             break
+        sum_up(k + 1, watch.sizes, tally)
         tests = []
+        test = comparison(k, watch)
         for what, who, near, wide, variance, half_range in _watched(tally, watch, k, names):
-            limit = threshold(k, variance, half_range, watch)
+            limit = threshold(variance, half_range, test)
             tests.append((abs(wide - near) - limit, abs(wide - near), limit, what, who))
         stray, gap, limit, what, who = max(tests, key=lambda test: test[0])
         told.append(WindowTest(int(watch.sizes[k]), int(watch.sizes[k + 1]), gap, limit, who, stray <= 0.0, what))

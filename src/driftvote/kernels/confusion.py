@@ -174,7 +174,7 @@ def to_probabilities(scores: Floats) -> None:
     best = scores.max()
     total = 0.0
     for c in range(scores.shape[0]):
-        scores[c] = math.exp(scores[c] - best)
+        scores[c] = math.exp(scores[c] - best) if scores[c] < best else 1.0
         total += scores[c]
     for c in range(scores.shape[0]):
         scores[c] /= total

@@ -25,7 +25,7 @@ from driftvote.kernels.tallies import Tally, n_pairs_of
 # Argued for in docs/estimators.md, like the figures of the EM.
 ANCHOR = 40.0  # log-odds that the majority of a row adds, for each unit of misfit
 HEAVIEST_ANCHOR = 4.0  # and at most: no majority is beyond doubt
-ANCHOR_ROWS = 16.0  # the misfit of a handful of rows is noise: so many rows halve it
+ANCHOR_ROWS = 4.0  # the misfit of a handful of rows is noise: so many rows halve it
 CROWDING = 2.0  # how much a unit of misfit makes each further vote of a row a repetition
 CHANCE_SHARE = 0.25  # share of the binomial variance that a fit leaves in an agreement
 
@@ -145,9 +145,14 @@ def fit_window(tally: Tally, level: int, window: int, given: Floats, fit: Fit) -
 
 
 @jit
-def look_up(fit: Fit, looks: Floats, absent: Floats) -> int:
-    """What each vote adds to the log score of each class, and each abstention; returns how many labelers vote."""
-    active = take_logs(fit.theta, fit.votes, looks, absent)
+def look_up(fit: Fit, looks: Floats, start: Floats) -> int:
+    """What each vote adds to the log score of each class, and each abstention; returns how many labelers vote.
+
+    `start` (2, classes): what all abstaining adds, and the shares of the classes.
+    """
+    active = take_logs(fit.theta, fit.votes, looks, start[0])
+    for c in range(looks.shape[1]):
+        start[1, c] = math.log(fit.balance[c])
     for h in range(looks.shape[0]):
         for c in range(looks.shape[1]):
             for v in range(looks.shape[1]):
@@ -157,7 +162,7 @@ def look_up(fit: Fit, looks: Floats, absent: Floats) -> int:
 
 
 @jit
-def score_row(row: Codes, fit: Fit, looks: Floats, absent: Floats, active: int, support: Ints, proba: Floats) -> None:
+def score_row(row: Codes, fit: Fit, looks: Floats, start: Floats, active: int, support: Ints, proba: Floats) -> None:
     """Probabilities of the classes of one row, and its votes by class."""
     n_classes = proba.shape[0]
     support[:] = 0
@@ -176,7 +181,7 @@ def score_row(row: Codes, fit: Fit, looks: Floats, absent: Floats, active: int, 
     lean = min(ANCHOR * misfit, HEAVIEST_ANCHOR) * fit.window[0] / (fit.window[0] + ANCHOR_ROWS)
     silence = silence_weight(active, known)
     for c in range(n_classes):
-        quiet, said = absent[c], 0.0
+        quiet, said = start[0, c], 0.0
         for h in range(row.shape[0]):
             vote = vote_of(row[h])
             if vote >= 0:
@@ -184,7 +189,7 @@ def score_row(row: Codes, fit: Fit, looks: Floats, absent: Floats, active: int, 
                 if fit.votes[h] > 0:
                     quiet -= looks[h, c, n_classes]
         anchor = lean / leaders if votes > 0 and support[c] == top else 0.0
-        proba[c] = math.log(fit.balance[c]) + silence * quiet + weight * said + anchor
+        proba[c] = start[1, c] + silence * quiet + weight * said + anchor
     to_probabilities(proba)
 
 
@@ -198,8 +203,8 @@ def heed_verified(tally: Tally, patterns: Patterns, fit: Fit) -> None:
     if patterns.truth.max() < 0 or fit.doubts[MISFIT] == 0.0:
         return
     n, n_classes = fit.theta.shape[0], fit.theta.shape[1]
-    looks, absent = np.empty(fit.theta.shape), np.empty(n_classes)
-    active = look_up(fit, looks, absent)
+    looks, start = np.empty(fit.theta.shape), np.empty((2, n_classes))
+    active = look_up(fit, looks, start)
     row, support, proba = np.empty(n, tally.ring.dtype), np.empty(n_classes, np.int64), np.empty(n_classes)
     usual = np.zeros(patterns.rows.shape[0], np.bool_)
     misfit, most, chosen = fit.doubts[MISFIT], 0, 1.0
@@ -212,7 +217,7 @@ def heed_verified(tally: Tally, patterns: Patterns, fit: Fit) -> None:
             row[:] = -1
             for at in range(patterns.start[q], patterns.start[q + 1]):
                 row[patterns.who[at]] = patterns.what[at]
-            score_row(row, fit, looks, absent, active, support, proba)
+            score_row(row, fit, looks, start, active, support, proba)
             right = support.max() < support.sum() and proba[patterns.truth[q]] == proba.max()
             if share == 1.0:
                 usual[q] = right

@@ -66,12 +66,12 @@ def label_with_refits(
     `known` holds the verified classes, or is empty. What a verified row comes out as is the caller's business.
     """
     n, n_classes = rows.shape[1], said.proba.shape[1]
-    looks, absent = np.empty((n, n_classes, n_classes + 1)), np.empty(n_classes)
+    looks, start = np.empty((n, n_classes, n_classes + 1)), np.empty((2, n_classes))
     support = np.empty(n_classes, np.int64)
     place = 0
     fit = kept(fits, 0)
     window = int(fit.window[0])
-    active = look_up(fit, looks, absent) if window > 0 else 0
+    active = look_up(fit, looks, start) if window > 0 else 0
     for t in range(rows.shape[0]):
         row = tally.clock[0]
         absorb(rows, t, watch.sizes, tally)
@@ -83,9 +83,9 @@ def label_with_refits(
                 place += 1
                 fit = kept(fits, place)
                 fit_window(tally, level, min(watch.sizes[level], tally.clock[0]), plan.given, fit)
-                active = look_up(fit, looks, absent)
+                active = look_up(fit, looks, start)
                 window = int(fit.window[0])
-        score_row(rows[t], fit, looks, absent, active, support, said.proba[t])
+        score_row(rows[t], fit, looks, start, active, support, said.proba[t])
         said.labels[t] = settle_row(support, draws[t], said.proba[t])
         said.windows[t] = window
         said.fits[t] = place
@@ -96,11 +96,11 @@ def label_with_refits(
 def vote_by_fit(rows: Codes, draws: Floats, fit: Fit, labels: Ints, proba: Floats) -> None:
     """Label rows by a given fit; learn nothing."""
     n, n_classes = rows.shape[1], proba.shape[1]
-    looks, absent = np.empty((n, n_classes, n_classes + 1)), np.empty(n_classes)
+    looks, start = np.empty((n, n_classes, n_classes + 1)), np.empty((2, n_classes))
     support = np.empty(n_classes, np.int64)
-    active = look_up(fit, looks, absent)
+    active = look_up(fit, looks, start)
     for t in range(rows.shape[0]):
-        score_row(rows[t], fit, looks, absent, active, support, proba[t])
+        score_row(rows[t], fit, looks, start, active, support, proba[t])
         labels[t] = settle_row(support, draws[t], proba[t])
 
 

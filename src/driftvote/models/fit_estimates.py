@@ -46,7 +46,7 @@ class FitEstimates(Estimates):
         for t, place in enumerate(self.places.tolist()):
             fit: Any = kept(self.fits, place)
             looks = np.empty(fit.theta.shape)
-            look_up(fit, looks, np.empty(self.rule.n_classes))
+            look_up(fit, looks, np.empty((2, self.rule.n_classes)))
             voters = np.flatnonzero(rows[t] >= 0)
             crowd = 1.0 + CROWDING * fit.doubts[MISFIT] * max(0, len(voters) - 1)
             for h in voters.tolist():
