@@ -159,9 +159,10 @@ class ConfusionEngine(TallyEngine):
         known = np.empty(0, np.int64) if marks.verified is None else marks.verified
         said = self._labeled(rows, known, draws)
         self.ids.forget(self.n_rows - self.reach)
-        sure = np.flatnonzero(known >= 0)
-        said.labels[sure] = known[sure]
-        said.proba[sure] = np.eye(self.n_classes)[known[sure]]
+        if len(known):
+            sure = np.flatnonzero(known >= 0)
+            said.labels[sure] = known[sure]
+            said.proba[sure] = np.eye(self.n_classes)[known[sure]]
         return said
 
     def _labeled(self, rows: Codes, known: Ints, draws: Floats) -> Labeled:
@@ -173,7 +174,11 @@ class ConfusionEngine(TallyEngine):
             windows=np.empty(n_rows, np.int64),
             fits=np.empty(n_rows, np.int64),
         )
-        fits = room_for_fits(2 + self._looks(n_rows), self.n_labelers, self.n_classes)
+        most = self._looks(n_rows)
+        if not most and self.fit.window[0, 0]:  # most single rows: nothing new to make room for
+            label_with_refits(rows, known, draws, self.tally, self.watch, self.plan, self.fit, said)
+            return Labeled(said.labels, said.proba, FitEstimates(self.fit, said.fits, self.rule))
+        fits = room_for_fits(2 + most, self.n_labelers, self.n_classes)
         for part, now in zip(fits, self.fit, strict=True):
             part[0] = now[0]
         last = label_with_refits(rows, known, draws, self.tally, self.watch, self.plan, fits, said)
@@ -186,7 +191,7 @@ class ConfusionEngine(TallyEngine):
         """At most how many fits a chunk of this length makes."""
         first, refresh = self.n_rows, self.plan.refresh
         early = max(0, min(refresh, first + n_rows) - first)
-        return early + n_rows // refresh + 1
+        return early + (first + n_rows - 1) // refresh - (first - 1) // refresh
 
     def learn(self, rows: Codes) -> None:
         # A fit belongs to rows by their numbers, so learning goes the same way as labeling.
