@@ -61,6 +61,40 @@ def test_compare_counts_what_the_models_say(tmp_path):
     assert "no --gold column" in without
 
 
+def test_verified_classes_are_learned_from_and_come_out(tmp_path):
+    stream = scenario("abrupt", n_rows=N, seed=2)
+    verified = np.where(np.arange(N) % 10 == 3, stream.truth, -1)
+    columns = {f"l{i}": stream.votes[:, i] for i in range(5)}
+    columns |= {"checked": pa.array(verified, mask=verified < 0), "truth": stream.truth}
+    pyarrow.parquet.write_table(pa.table(columns), tmp_path / "v.parquet")
+    names = ["--gold-for-learning", "checked", "--gold", "truth"]
+    invoke("label", tmp_path / "v.parquet", "-o", tmp_path / "l.parquet", *names)
+    found = read_back(tmp_path / "l.parquet")
+    model = AdaptiveLabelModel(labelers=[f"l{i}" for i in range(5)])
+    out = model.label_stream(stream.votes, verified=verified)
+    assert found["label"].to_pylist() == out.labels.tolist()
+    assert found["proba_1"].to_pylist() == out.proba[:, 1].tolist()
+    assert (out.labels[verified >= 0] == stream.truth[verified >= 0]).all()
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (["compare", "v.csv"], "goes with label and report"),
+        (["convert", "v.csv", "w.parquet"], "goes with label and report"),
+        (["label", "v.csv", "-o", "l.csv", "--model", "majority"], "does not learn from verified labels"),
+        (
+            ["label", "v.csv", "-o", "l.csv", "--task", "a", "--labeler", "b", "--label", "c"],
+            "a column for each labeler",
+        ),
+    ],
+)
+def test_verified_classes_where_nobody_learns_from_them(tmp_path, monkeypatch, capsys, command, says):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "v.csv").write_text("a,b,c,seen\n0,1,1,1\n1,1,1,\n")
+    assert says in refused(monkeypatch, capsys, *command, "--gold-for-learning", "seen")
+
+
 def test_compare_refuses_nonsense(tmp_path, monkeypatch, capsys):
     (tmp_path / "v.csv").write_text("a,b,c\n0,1,1\n")
     assert "'x' is not a number of rows" in refused(

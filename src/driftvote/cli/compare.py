@@ -47,6 +47,8 @@ def compare(
     """
     specs = ["adaptive", "majority", "all-past", *(f"window:{_size(size)}" for size in dict.fromkeys(listed(windows)))]
     check_places(given.file, {"--out": out}, force)
+    if given.gold_for_learning is not None:
+        raise DriftvoteError("--gold-for-learning goes with label and report; here nothing is learned from the truth")
     with votes_in(given) as votes, WholeFiles() as files:
         models = {spec: make_model(spec, votes.form, settings if spec == "adaptive" else None) for spec in specs}
         result = _run(votes, models, files, out, quiet)

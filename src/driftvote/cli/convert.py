@@ -36,6 +36,8 @@ def convert(
     Example: driftvote convert votes.csv votes.parquet
     """
     check_places(given.file, {"output": out}, force)
+    if given.gold_for_learning is not None:
+        raise DriftvoteError("--gold-for-learning goes with label and report; here nothing is learned from the truth")
     kind, squeezed = format_of(out, to, "--to")
     if squeezed:
         raise DriftvoteError(

@@ -114,6 +114,7 @@ def _asked(given: Given) -> Asked:
         time=given.time,
         stream=given.stream,
         gold=given.gold,
+        verified=given.gold_for_learning,
         keep=listed(given.keep),
         drop=listed(given.drop),
         task=given.task,

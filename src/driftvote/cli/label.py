@@ -136,6 +136,8 @@ def _streams(votes: Votes, wanted: Wanted, saved: Saved) -> Streams:
         return make_model(wanted.model, votes.form, wanted.settings)
 
     fresh = make()  # wrong settings are refused before anything is read
+    if votes.roles.verified is not None:
+        fresh._learner()  # and so is a model that does not learn from verified labels
     if saved.models and wanted.state is not None and (wanted.model != "adaptive" or wanted.settings):
         refuse_other_settings(saved, fresh, wanted.model, wanted.state)
     return Streams(make, dict(saved.models), passing=votes.many and votes.given.sort and wanted.state is None)

@@ -15,6 +15,7 @@ from driftvote.files.clock import ClockReader
 from driftvote.files.rows import VoteRows
 from driftvote.files.table import Table
 from driftvote.kernels.layout import Floats, Ints
+from driftvote.marks import Marks
 from driftvote.models import LabeledStream, LabelModel
 
 Names = tuple[str, ...]
@@ -92,7 +93,8 @@ class Labeling:
                 self._clocks.check_order(rows.clock, rows.rows, model._last_time, where)
             times = rows.clock.ends()
         # The file's reader is a door like those of `driftvote.doors`; what it read goes where they lead to.
-        return model._label(Batch(rows.labelers, rows.codes, rows.literal, times, Origin("wide")))
+        marks = None if rows.verified is None else Marks(verified=rows.verified.astype(np.int64))
+        return model._label(Batch(rows.labelers, rows.codes, rows.literal, times, Origin("wide")), marks)
 
     def _answer(self, out: LabeledStream) -> Answer:
         accuracies = out.accuracies if "accuracies" in self.wants else None

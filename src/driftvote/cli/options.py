@@ -48,6 +48,14 @@ class Given:
     gold: Annotated[str | None, _option("--gold", help="Column with the true class, where known.", panel=_COLUMNS)] = (
         None
     )
+    gold_for_learning: Annotated[
+        str | None,
+        _option(
+            "--gold-for-learning",
+            help="Column with verified classes, empty where there is none: learned from, and the label of their rows.",
+            panel=_COLUMNS,
+        ),
+    ] = None
     keep: Annotated[
         str | None, _option("--keep", help="Columns that are no labelers and pass through.", panel=_COLUMNS)
     ] = None

@@ -22,6 +22,7 @@ class Asked:
     time: str | None = None
     stream: str | None = None
     gold: str | None = None
+    verified: str | None = None
     keep: Sequence[str] = ()
     drop: Sequence[str] = ()
     task: str | None = None
@@ -44,6 +45,7 @@ class Roles:
     id: str | None = None
     stream: str | None = None
     gold: str | None = None
+    verified: str | None = None
     task: str = ""
     labeler: str = ""
     label: str = ""
@@ -56,10 +58,14 @@ class Roles:
 def roles_of(table: Table, asked: Asked) -> Roles:
     """The roles in a table, or an error that names the column."""
     if asked.long:
+        if asked.verified:
+            raise table.error(
+                "--gold-for-learning goes with a column for each labeler; convert the file first: driftvote convert"
+            )
         return _long_roles(table, asked)
     if not asked.labelers:
         table.complete()
-    named = [asked.id, asked.time, asked.stream, asked.gold, *asked.keep, *asked.drop]
+    named = [asked.id, asked.time, asked.stream, asked.gold, asked.verified, *asked.keep, *asked.drop]
     table.require([*named, *asked.text])
     labelers = _labelers(table, asked, {name for name in named if name})
     both = next((name for name in labelers if name in named), None)
@@ -70,9 +76,9 @@ def roles_of(table: Table, asked: Asked) -> Roles:
             f"at least 3 labelers are needed, and there are {len(labelers)} ({shown_names(labelers) or 'none'});"
             f" its columns are {shown_names(table.names)}; for one vote a line pass --task, --labeler and --label"
         )
-    refuse_containers(table, [*labelers, *([asked.gold] if asked.gold else [])])
+    refuse_containers(table, [*labelers, *(name for name in (asked.gold, asked.verified) if name)])
     kept = tuple(name for name in table.names if name not in labelers and name not in asked.drop)
-    return Roles(tuple(labelers), kept, asked.time, asked.id, asked.stream, asked.gold)
+    return Roles(tuple(labelers), kept, asked.time, asked.id, asked.stream, asked.gold, asked.verified)
 
 
 def refuse_containers(table: Table, columns: Sequence[str]) -> None:

@@ -31,6 +31,7 @@ class VoteRows:
     clock: Clock | None = None
     streams: Any = None  # Arrow array
     gold: Codes | None = None
+    verified: Codes | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -45,6 +46,7 @@ class VoteRows:
             clock=None if self.clock is None else self.clock.take(places),
             streams=None if self.streams is None else self.streams.take(places),
             gold=None if self.gold is None else self.gold[places],
+            verified=None if self.verified is None else self.verified[places],
         )
 
     def votes_only(self, places: npt.NDArray[np.int64]) -> VoteRows:
@@ -57,12 +59,14 @@ class VoteRows:
             clock=None if self.clock is None else replace(self.clock, values=self.clock.values[places], typed=None),
             streams=None,
             gold=None,
+            verified=None if self.verified is None else self.verified[places],
         )
 
     def __getitem__(self, part: slice) -> VoteRows:
         """Some of the rows that `votes_only` gave."""
         clock = None if self.clock is None else replace(self.clock, values=self.clock.values[part])
-        return replace(self, rows=self.rows[part], codes=self.codes[part], clock=clock)
+        verified = None if self.verified is None else self.verified[part]
+        return replace(self, rows=self.rows[part], codes=self.codes[part], clock=clock, verified=verified)
 
 
 class KeptColumns:
@@ -164,9 +168,9 @@ class VoteReader:
 
     def __iter__(self) -> Iterator[VoteRows]:
         roles = self.roles
-        others = [name for name in (*roles.kept, roles.time, roles.stream, roles.gold) if name is not None]
+        others = [name for name in (*roles.kept, roles.time, roles.stream, roles.gold, roles.verified) if name]
         columns = list(dict.fromkeys([*roles.labelers, *others]))
-        votes = {*roles.labelers, *([roles.gold] if roles.gold else [])}
+        votes = {*roles.labelers, *(name for name in (roles.gold, roles.verified) if name)}
         first = 0
         for batch in self.table.batches(columns, votes):
             if batch.num_rows:
@@ -181,14 +185,18 @@ class VoteReader:
         arrays = [batch.column(name) for name in roles.labelers]
         codes, literal = self.decoder.codes(arrays, roles.labelers, rows)
         clock = None if self.clocks is None else self.clocks.read(batch.column(roles.time), first)
-        gold = None
-        if roles.gold:
-            true = batch.column(roles.gold)
-            true = self.table.in_classes(true) if isinstance(self.table, ArraysTable) else true
-            gold = self.decoder.codes([true], [roles.gold], rows)[0][:, 0]
+        gold, verified = (self._classes(batch, name, rows) for name in (roles.gold, roles.verified))
         kept = self._kept.read(batch, clock, first)
         streams = None if roles.stream is None else plain_array(batch.column(roles.stream))
-        return VoteRows(rows, roles.labelers, codes, literal, kept, clock, streams, gold)
+        return VoteRows(rows, roles.labelers, codes, literal, kept, clock, streams, gold, verified)
+
+    def _classes(self, batch: Any, name: str | None, rows: npt.NDArray[np.int64]) -> Codes | None:
+        """A column of classes, where one is named."""
+        if name is None:
+            return None
+        true = batch.column(name)
+        true = self.table.in_classes(true) if isinstance(self.table, ArraysTable) else true
+        return self.decoder.codes([true], [name], rows)[0][:, 0]
 
 
 def plain_array(array: Any) -> Any:
