@@ -38,6 +38,15 @@ print(json.dumps({
 }))
 """
 
+# The same through one small kernel, where it matters only where code is kept.
+SMALL_PROBE = """
+import json, driftvote
+from driftvote.kernels import chunk
+driftvote.MajorityLabelModel().update([1, 0, 1])
+stats = chunk.majority_chunk.stats
+print(json.dumps({"hits": [sum(stats.cache_hits.values())], "misses": [sum(stats.cache_misses.values())]}))
+"""
+
 
 def run(code: str, **env: str) -> str:
     clean = {key: value for key, value in os.environ.items() if not key.startswith("NUMBA")}
@@ -91,7 +100,7 @@ def test_a_read_only_package_is_cached_in_the_users_folder(tmp_path):
     env |= {"HOME": str(home), "PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def probe() -> dict[str, list[int]]:
-        code = f"import driftvote; assert driftvote.__file__.startswith({str(site)!r})\n{PROBE}"
+        code = f"import driftvote; assert driftvote.__file__.startswith({str(site)!r})\n{SMALL_PROBE}"
         done = subprocess.run(
             [sys.executable, "-c", code],
             env=env,
@@ -105,7 +114,7 @@ def test_a_read_only_package_is_cached_in_the_users_folder(tmp_path):
         return json.loads(done.stdout)
 
     assert all(probe()["misses"])
-    assert probe()["misses"] == [0] * 7
+    assert probe()["misses"] == [0]
     assert not list(site.rglob("*.nbi"))
     # With nowhere to write at all, the package still works; it only compiles in memory.
     shutil.rmtree(home / ".cache")
