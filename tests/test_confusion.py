@@ -132,6 +132,7 @@ def test_settings_are_checked(settings, message):
         AdaptiveLabelModel(**settings)
 
 
+@pytest.mark.slow
 def test_hundreds_of_sparse_labelers_cost_what_they_vote():
     rng = np.random.default_rng(2)
     truth = rng.integers(0, 3, rows_for(3000, 200))

@@ -114,6 +114,7 @@ def test_a_real_length_of_stream_against_rows():
     assert np.array_equal(model.clone().label_stream(wide[:, :14]).proba, row_by_row(model, wide[:, :14]).proba)
 
 
+@pytest.mark.slow
 def test_very_many_labelers_go_by_sums_of_logs():
     """Products of 300 odds would overflow; the labels are then made from sums of weights."""
     votes = random_stream(12, 60, 300, 2, 0.0)

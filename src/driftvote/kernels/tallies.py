@@ -76,7 +76,7 @@ def count_row(rows: Codes, place: int, n_classes: int, sign: int, sums: Ints) ->
     pair = 0
     for i in range(n):
         code = rows[place, i]
-        vote = vote_of(code)
+        vote = int(vote_of(code))
         if vote < 0:
             pair += n - 1 - i
             continue
