@@ -45,10 +45,10 @@ class Roles:
     id: str | None = None
     stream: str | None = None
     gold: str | None = None
-    verified: str | None = None
     task: str = ""
     labeler: str = ""
     label: str = ""
+    verified: str | None = None
 
     @property
     def long(self) -> bool:
@@ -78,7 +78,7 @@ def roles_of(table: Table, asked: Asked) -> Roles:
         )
     refuse_containers(table, [*labelers, *(name for name in (asked.gold, asked.verified) if name)])
     kept = tuple(name for name in table.names if name not in labelers and name not in asked.drop)
-    return Roles(tuple(labelers), kept, asked.time, asked.id, asked.stream, asked.gold, asked.verified)
+    return Roles(tuple(labelers), kept, asked.time, asked.id, asked.stream, asked.gold, verified=asked.verified)
 
 
 def refuse_containers(table: Table, columns: Sequence[str]) -> None:
