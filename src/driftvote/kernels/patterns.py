@@ -13,9 +13,7 @@ import numpy as np
 from driftvote.kernels._jit import jit
 from driftvote.kernels.agreements import vote_of
 from driftvote.kernels.layout import Codes, Ints
-from driftvote.kernels.tallies import Tally, keys_tell_all
-
-_SPREAD = 1_540_483_477
+from driftvote.kernels.tallies import SPREAD, Tally, keys_tell_all
 
 
 class Patterns(NamedTuple):
@@ -54,7 +52,7 @@ def count_patterns(tally: Tally, window: int, slots: Ints, count: Ints) -> int:
     slot = (tally.clock[0] - window) % capacity
     for _ in range(window):
         key, known = tally.keys[slot], tally.known[slot]
-        mixed = (key + 7 * (known + 1)) * _SPREAD
+        mixed = (key + 7 * (known + 1)) * SPREAD
         place = (mixed ^ (mixed >> 21)) & mask
         while True:
             at = places[place] - 1

@@ -33,7 +33,6 @@ class Said(NamedTuple):
 
     labels: Ints
     proba: Floats
-    windows: Ints
     fits: Ints  # which fit labeled the row
 
 
@@ -87,7 +86,6 @@ def label_with_refits(
                 window = int(fit.window[0])
         score_row(rows[t], fit, looks, start, active, support, said.proba[t])
         said.labels[t] = settle_row(support, draws[t], said.proba[t])
-        said.windows[t] = window
         said.fits[t] = place
     return place
 

@@ -14,7 +14,7 @@ from driftvote.kernels.layout import Codes, Ints
 
 # A row's key is 31 bits of a product, so that no product leaves 64 bits and plain Python gives the same.
 _MASK = 2**31 - 1
-_SPREAD = 1_540_483_477
+SPREAD = 1_540_483_477
 
 
 class Tally(NamedTuple):
@@ -62,7 +62,7 @@ def key_of(rows: Codes, place: int, n_classes: int) -> int:
             key = key * (n_classes + 1) + int(vote_of(rows[place, i])) + 1
         return key
     for i in range(n):
-        key = (key * _SPREAD + int(vote_of(rows[place, i])) + 2) & _MASK
+        key = (key * SPREAD + int(vote_of(rows[place, i])) + 2) & _MASK
     return key
 
 

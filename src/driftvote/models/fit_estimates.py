@@ -24,7 +24,7 @@ class FitEstimates(Estimates):
         self.places = places
         self.rule = rule
 
-    @property
+    @cached_property
     def windows(self) -> Ints:  # type: ignore[override]
         return np.asarray(self.fits.window[self.places, 0])
 

@@ -1,4 +1,4 @@
-"""The same estimator on a window of fixed size, or on all the past."""
+"""The paper's estimator on a window of fixed size, or on all the past."""
 
 from __future__ import annotations
 

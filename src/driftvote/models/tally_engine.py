@@ -171,7 +171,6 @@ class ConfusionEngine(TallyEngine):
         said = Said(
             labels=np.empty(n_rows, np.int64),
             proba=np.empty((n_rows, self.n_classes)),
-            windows=np.empty(n_rows, np.int64),
             fits=np.empty(n_rows, np.int64),
         )
         most = self._looks(n_rows)

@@ -17,7 +17,7 @@ class Baseline:
 
     @classmethod
     def all_past(cls, n_classes: int) -> Baseline:
-        """The same estimator on all the past, as batch label models do; ties stay open."""
+        """One accuracy for each labeler from all the past, as batch label models do; ties stay open."""
         return cls(FixedWindowLabelModel(window=None, n_classes=n_classes, votes="snorkel"))
 
     def label(self, votes: Codes) -> Ints:
