@@ -6,6 +6,7 @@ the remembered rows, costs a bounded amount of memory, and is never saved.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations
@@ -20,14 +21,20 @@ from driftvote.kernels.history import begin_history, extend_lines, settle_sums
 from driftvote.kernels.layout import Codes, Floats, History, Outputs, Rule, Scratch, Span
 from driftvote.windows import ALL_PAST
 
+Piece = Callable[[int], None]
+"""Something to do, told which worker does it."""
+
 GROUPS = (64, 128)
 """Groups of eight rows in a block: the larger number where its working arrays still fit into the second-level cache."""
 
 BLOCK_BYTES = 1 << 18
 """Room there for window sums."""
 
-STRETCH = 1 << 15
-"""Rows that enter the history at once for each thread, at most."""
+STRETCH = 1 << 17
+"""Rows that enter the history at once for each thread, at most: threads wait for each other after every stretch."""
+
+PIECES = 4
+"""Pieces of a stretch for each thread: one that is held up leaves the rest to the others."""
 
 HISTORY_BYTES = 1 << 26
 """Memory for running sums; windows that do not fit are followed from the bits themselves."""
@@ -108,18 +115,18 @@ class LongChunks:
     def label(self, rows: Codes, draws: Floats, state: StreamState, out: Outputs) -> None:
         """Learn from each row, then label it."""
 
-        def work(first: int, last: int, group: int, row: int) -> list[Callable[[], None]]:
+        def work(first: int, last: int, group: int, row: int) -> list[Piece]:
             blocks = self._whole_blocks(-(-last // GROUP)) // self.groups - group // self.groups
-            share = -(-blocks // self.n_jobs) * self.groups * GROUP
+            share = -(-blocks // (self.n_jobs * PIECES)) * self.groups * GROUP
             borders = [first, *range(group * GROUP + share, last, share), last]
             spans = [
                 Span(begin, end, group, self.origin, row) for begin, end in zip(borders, borders[1:], strict=False)
             ]
             return [
-                lambda span=span, scratch=scratch: label_blocks(  # type: ignore[misc]
-                    span, draws, self.history, self.rule, scratch, out
+                lambda worker, span=span: label_blocks(  # type: ignore[misc]
+                    span, draws, self.history, self.rule, self.scratches[worker], out
                 )
-                for span, scratch in zip(spans, self.scratches, strict=False)
+                for span in spans
             ]
 
         self._go_through(rows, state, work)
@@ -129,7 +136,7 @@ class LongChunks:
         self._go_through(rows, state, lambda *_: [])
 
     def _go_through(
-        self, rows: Codes, state: StreamState, work: Callable[[int, int, int, int], list[Callable[[], None]]]
+        self, rows: Codes, state: StreamState, work: Callable[[int, int, int, int], list[Piece]]
     ) -> None:
         with _Threads(self.n_jobs) as threads:
             if self.clock != state.n_rows:
@@ -156,7 +163,7 @@ class LongChunks:
         part = rows[done : done + n_rows]
         threads.run(
             [
-                lambda first=first, last=last: pack_rows(part, first, last, time, history)  # type: ignore[misc]
+                lambda _, first=first, last=last: pack_rows(part, first, last, time, history)  # type: ignore[misc]
                 for first, last in zip(borders, borders[1:], strict=False)
             ]
         )
@@ -171,7 +178,7 @@ class LongChunks:
         each = -(-lines // self.n_jobs)
         threads.run(
             [
-                lambda first=first: extend_lines(  # type: ignore[misc]
+                lambda _, first=first: extend_lines(  # type: ignore[misc]
                     first, min(lines, first + each), group, n_groups, full, active, history, n_classes
                 )
                 for first in range(0, lines, each)
@@ -192,6 +199,7 @@ class _Threads:
     """Several pieces of work at once; kernels leave Python's lock, so threads are enough."""
 
     def __init__(self, n_jobs: int) -> None:
+        self.n_jobs = n_jobs
         self.pool = ThreadPoolExecutor(n_jobs - 1) if n_jobs > 1 else None
 
     def __enter__(self) -> _Threads:
@@ -201,16 +209,24 @@ class _Threads:
         if self.pool is not None:
             self.pool.shutdown()
 
-    def run(self, pieces: list[Callable[[], None]]) -> None:
-        """The last piece is done by the caller itself."""
-        if self.pool is None or len(pieces) < 2:
-            for piece in pieces:
-                piece()
-            return
-        others = [self.pool.submit(piece) for piece in pieces[:-1]]
-        pieces[-1]()
+    def run(self, pieces: list[Piece]) -> None:
+        """Whoever is free takes the next piece; the caller works too."""
+        waiting = deque(pieces)
+        others = []
+        if self.pool is not None:
+            others = [self.pool.submit(_take, waiting, worker) for worker in range(1, min(self.n_jobs, len(pieces)))]
+        _take(waiting, 0)
         for other in others:
             other.result()
+
+
+def _take(waiting: deque[Piece], worker: int) -> None:
+    while True:
+        try:
+            piece = waiting.popleft()
+        except IndexError:
+            return
+        piece(worker)
 
 
 def _scratch(groups: int, lines: int, n_labelers: int, n_classes: int) -> Scratch:
