@@ -82,6 +82,15 @@ def test_fits_come_at_rows_by_their_numbers():
     assert np.diff(late).tolist() == [256] * (len(late) - 1)
 
 
+def test_a_window_that_is_not_full_is_fitted_as_often_as_one_of_its_rows():
+    """Previously a lone large window was fitted at row 31 and then not before a sixteenth of its full size."""
+    votes = simulate(np.full((6000, 4), 0.8), seed=3).votes
+    rows = [row for row, _, _ in fits_of(AdaptiveLabelModel(windows=[2**19]).label_stream(votes))]
+    assert rows[:34] == [*range(33), 64]
+    assert np.diff([row for row in rows if 64 <= row <= 1024]).tolist() == [32] * 30
+    assert np.diff([row for row in rows if row > 4200]).tolist() == [256] * 6
+
+
 def test_chunks_do_not_show():
     votes = random_stream(9, 900, 6, 3, 0.3, blocks=4)
     whole = AdaptiveLabelModel(n_classes=3).label_stream(votes)

@@ -57,6 +57,20 @@ def is_look(row: int, refresh: int) -> bool:
 
 
 @jit
+def is_due(row: int, level: int, sizes: Ints, plan: Plan) -> bool:
+    """Whether the window is fitted again at this row: a sixteenth of it is new, or of the rows there are."""
+    if row < plan.refresh:
+        return True
+    period = plan.periods[level]
+    if row < sizes[level]:
+        shorter = plan.refresh
+        while 2 * shorter * REFITS_A_WINDOW <= row:
+            shorter *= 2
+        period = min(period, shorter)
+    return row % period == 0
+
+
+@jit
 def label_with_refits(
     rows: Codes, known: Ints, draws: Floats, tally: Tally, watch: Watch, plan: Plan, fits: Fit, said: Said
 ) -> int:
@@ -78,7 +92,7 @@ def label_with_refits(
             tally.known[row % tally.known.shape[0]] = known[t]
         if window == 0 or is_look(row, plan.refresh):
             level = choose(tally, watch)
-            if window == 0 or row < plan.refresh or row % plan.periods[level] == 0:
+            if window == 0 or is_due(row, level, watch.sizes, plan):
                 place += 1
                 fit = kept(fits, place)
                 fit_window(tally, level, min(watch.sizes[level], tally.clock[0]), plan.given, fit)
