@@ -12,6 +12,7 @@ from driftvote.kernels.confusion import (
     PRIOR_SKILL,
     SMOOTHING,
     Fit,
+    largest,
     run_em,
     silence_weight,
     take_logs,
@@ -113,9 +114,9 @@ def evidence_for_classes(patterns: Patterns, cast: Ints, fit: Fit) -> float:
 @jit
 def log_of_sum(scores: Floats) -> float:
     """ln of the sum of exponentials."""
-    best, total = scores.max(), 0.0
+    best, total = largest(scores), 0.0
     for c in range(scores.shape[0]):
-        total += math.exp(scores[c] - best)
+        total += math.exp(scores[c] - best) if scores[c] < best else 1.0
     return best + math.log(total)
 
 
@@ -181,12 +182,12 @@ def score_row(row: Codes, fit: Fit, looks: Floats, start: Floats, active: int, s
     lean = min(ANCHOR * misfit, HEAVIEST_ANCHOR) * fit.window[0] / (fit.window[0] + ANCHOR_ROWS)
     silence = silence_weight(active, known)
     for c in range(n_classes):
-        quiet, said = start[0, c], 0.0
+        quiet, said = start[0, c] if known < active else 0.0, 0.0
         for h in range(row.shape[0]):
             vote = vote_of(row[h])
             if vote >= 0:
                 said += looks[h, c, vote]
-                if fit.votes[h] > 0:
+                if known < active and fit.votes[h] > 0:
                     quiet -= looks[h, c, n_classes]
         anchor = lean / leaders if votes > 0 and support[c] == top else 0.0
         proba[c] = start[1, c] + silence * quiet + weight * said + anchor

@@ -16,6 +16,10 @@ from driftvote.kernels.layout import Codes, Ints
 from driftvote.kernels.tallies import SPREAD, Tally, keys_tell_all
 
 
+FEW_KEYS = 1 << 12
+"""Up to so many different rows each has a place of its own: clearing the places costs less than searching them."""
+
+
 class Patterns(NamedTuple):
     """Votes pattern by pattern: those of pattern q are `who[start[q]:start[q + 1]]` voting for `what[...]`.
 
@@ -40,10 +44,43 @@ def same_votes(ring: Codes, left: int, right: int) -> bool:
 
 
 @jit
+def few_keys(tally: Tally) -> int:
+    """How many different rows there can be, if they are few, otherwise 0; keys are then below this number."""
+    keys = 1
+    for _ in range(tally.ring.shape[1]):
+        keys = min(keys * (tally.n_classes + 1), FEW_KEYS + 1)
+    return keys if keys <= FEW_KEYS else 0
+
+
+@jit
+def count_few_patterns(tally: Tally, window: int, few: int, slots: Ints, count: Ints) -> int:
+    """The same where there can be but few patterns: a place for each, and nothing to search."""
+    capacity, values = tally.ring.shape[0], tally.n_classes + 1
+    places = np.zeros(few, np.int32)  # pattern + 1
+    n_patterns = 0
+    slot = (tally.clock[0] - window) % capacity
+    for _ in range(window):
+        place = tally.keys[slot] * values + tally.known[slot] + 1
+        at = places[place]
+        if at > 0:
+            count[at - 1] += 1
+        else:
+            slots[n_patterns] = slot
+            count[n_patterns] = 1
+            n_patterns += 1
+            places[place] = n_patterns
+        slot = slot + 1 if slot + 1 < capacity else 0
+    return n_patterns
+
+
+@jit
 def count_patterns(tally: Tally, window: int, slots: Ints, count: Ints) -> int:
     """Find the patterns of the last `window` rows, in the order of their first rows; returns how many there are."""
-    capacity = tally.ring.shape[0]
-    exact = keys_tell_all(tally.ring.shape[1], tally.n_classes)
+    capacity, n_classes = tally.ring.shape[0], tally.n_classes
+    exact = keys_tell_all(tally.ring.shape[1], n_classes)
+    few = few_keys(tally) * (n_classes + 1)
+    if few > 0:
+        return count_few_patterns(tally, window, few, slots, count)
     mask = 7
     while mask < 2 * window:
         mask = 2 * mask + 1

@@ -14,6 +14,7 @@ from driftvote.kernels.confusion import Fit
 from driftvote.kernels.fits import fit_window, look_up, score_row, settle_row
 from driftvote.kernels.labels import normalise, pick_class
 from driftvote.kernels.layout import Codes, Floats, Ints, Outputs, Rule
+from driftvote.kernels.patterns import few_keys
 from driftvote.kernels.tallies import Tally, absorb, n_pairs_of
 
 REFITS_A_WINDOW = 16
@@ -70,6 +71,22 @@ def is_due(row: int, level: int, sizes: Ints, plan: Plan) -> bool:
     return row % period == 0
 
 
+class Repeats(NamedTuple):
+    """What the current fit said of rows that came before: most rows of a long chunk repeat an earlier one."""
+
+    fit: Ints  # (different rows,): the place of the fit that said it
+    label: Ints
+    proba: Floats
+
+
+@jit
+def room_for_repeats(n_rows: int, tally: Tally) -> Repeats:
+    """Empty, and of no size where it would not pay: for short chunks, or where rows rarely repeat."""
+    keys = few_keys(tally)
+    size = keys if n_rows >= 2 * keys else 0
+    return Repeats(np.full(size, -1, np.int64), np.empty(size, np.int64), np.empty((size, tally.n_classes)))
+
+
 @jit
 def label_with_refits(
     rows: Codes, known: Ints, draws: Floats, tally: Tally, watch: Watch, plan: Plan, fits: Fit, said: Said
@@ -85,6 +102,7 @@ def label_with_refits(
     fit = kept(fits, 0)
     window = int(fit.window[0])
     active = look_up(fit, looks, start) if window > 0 else 0
+    repeats = room_for_repeats(rows.shape[0], tally)
     for t in range(rows.shape[0]):
         row = tally.clock[0]
         absorb(rows, t, watch.sizes, tally)
@@ -98,9 +116,18 @@ def label_with_refits(
                 fit_window(tally, level, min(watch.sizes[level], tally.clock[0]), plan.given, fit)
                 active = look_up(fit, looks, start)
                 window = int(fit.window[0])
+        said.fits[t] = place
+        key = tally.keys[row % tally.keys.shape[0]]
+        repeated = repeats.fit.shape[0] > 0 and draws[t] < 0.0  # a draw for ties belongs to its row
+        if repeated and repeats.fit[key] == place:
+            said.labels[t] = repeats.label[key]
+            said.proba[t] = repeats.proba[key]
+            continue
         score_row(rows[t], fit, looks, start, active, support, said.proba[t])
         said.labels[t] = settle_row(support, draws[t], said.proba[t])
-        said.fits[t] = place
+        if repeated:
+            repeats.fit[key], repeats.label[key] = place, said.labels[t]
+            repeats.proba[key] = said.proba[t]
     return place
 
 

@@ -57,8 +57,8 @@ class AdaptiveLabelModel(WindowedLabelModel):
         Threshold of the window rule: `"normal"` (sharpest; by the normal approximation), `"bernstein"` (a
         theorem that looks at the variance), `"mcdiarmid"` (the paper's theorem).
     watch
-        What the window rule watches: `"votes"` (agreements, and who votes for what how often, so that a drift of
-        the class balance or of who abstains is seen) or `"agreements"`, as in the paper.
+        What the window rule watches: `"agreements"`, as in the paper, or `"votes"` (agreements, and who votes for
+        what how often, so that the window falls when the class balance or who abstains drifts, too).
     class_balance
         Shares of the classes, if you know them; otherwise they are estimated. For `estimator="confusion"`.
     refresh
@@ -106,7 +106,7 @@ class AdaptiveLabelModel(WindowedLabelModel):
         windows: Iterable[int] | None = None,
         estimator: str = "confusion",
         bound: str = "normal",
-        watch: str = "votes",
+        watch: str = "agreements",
         class_balance: Sequence[Number] | None = None,
         refresh: int = 32,
         beta: Number = 0.1,

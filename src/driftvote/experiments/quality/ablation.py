@@ -71,7 +71,7 @@ CHANGES = (
     Change(AS_IT_IS),
     Change("`bound='bernstein'`", {"bound": "bernstein"}),
     Change("`bound='mcdiarmid'`", {"bound": "mcdiarmid"}),
-    Change("`watch='agreements'`", {"watch": "agreements"}),
+    Change("`watch='votes'`", {"watch": "votes"}),
     Change("`estimator='triplet'`", {"estimator": "triplet"}),
     Change("`refresh=8`", {"refresh": 8}),
     Change("`refresh=128`", {"refresh": 128}),

@@ -50,7 +50,7 @@ MODELS: dict[str, Factory] = {
     "window 1024": lambda n_classes: adaptive(n_classes, windows=[1024]),
     "window 4096": lambda n_classes: adaptive(n_classes, windows=[4096]),
     "default, bernstein": lambda n_classes: adaptive(n_classes, bound="bernstein"),
-    "default, agreements only": lambda n_classes: adaptive(n_classes, watch="agreements"),
+    "default, votes watched": lambda n_classes: adaptive(n_classes, watch="votes"),
     "paper's estimator, default's window": lambda n_classes: adaptive(n_classes, estimator="triplet"),
     MAJORITY: lambda n_classes: MajorityLabelModel(n_classes=n_classes, votes="snorkel"),
 }
