@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, stretches
+from driftvote.kernels.bits import GROUP
 from driftvote.kernels.block_estimates import find_strongest
+from driftvote.kernels.levels import WORTH_A_LOOK
 from driftvote.models import engine
 from driftvote.streams.synthetic import simulate
 
@@ -157,6 +159,30 @@ def test_the_steepest_possible_change_is_not_overlooked():
     refused = np.flatnonzero(expected.windows[2 * size :] == size)
     assert 60 < refused[0] < 90  # limit / 4 rows after the larger window is full
     same(model.clone().label_stream(votes), expected)
+
+
+def test_a_peak_between_two_looks_is_not_overlooked():
+    """The gap of two windows climbs as fast as it can to just beyond the limit, and falls as fast, anywhere in a block.
+
+    With the agreement x of labeler 1, the gap |S_2r - 2 S_r| changes by -x(t) + 2 x(t - r) - x(t - 2r): by 4 at most,
+    where the three rows take turns. It is 0 before and after, so looks further apart than the limit allows see nothing.
+    """
+    size, block = 8192, 1024
+    model = AdaptiveLabelModel(windows=[size, 2 * size], **PAPERS_RULE)
+    limit = int(model._rule(3).limit[0])
+    assert limit // (2 * GROUP * 4) >= WORTH_A_LOOK  # else every gap is measured, and nothing could be overlooked
+    climb = limit // 4 + 1
+    tent = np.concatenate([-np.ones(climb), np.ones(climb)])
+    for shift in range(0, block // 2, GROUP):
+        x = np.tile([1.0, -1.0], (2 * size + 2 * block) // 2)
+        for begin, sign in ((0, 1), (size, -1), (2 * size, 1)):
+            x[begin + shift : begin + shift + 2 * climb] = sign * tent
+        votes = np.ones((len(x), 3), np.int8)
+        votes[:, 1] = x > 0
+        expected = row_by_row(model, votes)
+        refused = np.flatnonzero(expected.windows[2 * size :] == size)
+        assert 0 < len(refused) < 40  # the peak, and nothing else
+        same(model.clone().label_stream(votes), expected)
 
 
 def test_the_strongest_pair_whether_or_not_numbers_fit_together():
