@@ -7,7 +7,7 @@ DATA ?= ../shared/data
 JOBS ?= 2
 
 .PHONY: help install demo test test-jit test-nojit test-bare check format golden picture clean docs reproduce \
-	bench bench-quick bench-check bench-peers bench-files quality quality-ablation committee
+	test-spark bench-spark bench bench-quick bench-check bench-peers bench-files quality quality-ablation committee
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +27,11 @@ $(VENV)/.report: $(VENV)/.base
 
 $(VENV)/.plots: $(VENV)/.base
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[plots]"
+	@touch $@
+
+# 490 MB, so only the Spark targets ask for it.
+$(VENV)/.spark: $(VENV)/.dev
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[spark]"
 	@touch $@
 
 install: $(VENV)/.dev  ## a development environment in .venv
@@ -52,6 +57,10 @@ test-nojit: $(VENV)/.dev  ## the kernels with the compiler off, and the coverage
 
 test-bare:  ## a fresh environment with the base dependencies and nothing else
 	$(PYTHON) tests/bare_install.py
+
+test-spark: $(VENV)/.dev  ## the Spark adapter on local[2]; says so and does nothing without Java 17
+	@if $(BIN)/python tests/spark/java_here.py; then \
+		$(MAKE) --no-print-directory $(VENV)/.spark && $(BIN)/python -m pytest -q -p no:xdist --no-header tests/spark; fi
 
 check: $(VENV)/.dev  ## style, types, import direction
 	$(BIN)/ruff format --check src tests benchmarks

@@ -23,7 +23,7 @@ FLOORS = [
     ["theory", "randomness", "agreements", "windows", "accuracies", "weights", "labels", "votes", "labelers", "doors", "frames", "frames_out", "times", "stretches", "marks", "tallies", "committee", "dependence"],
     ["files", "streams"],
     ["models"],
-    ["experiments", "report"],
+    ["experiments", "report", "spark"],
     ["cli", "__main__"],
 ]  # fmt: skip
 FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}
@@ -67,6 +67,20 @@ def test_kernels_import_numba_in_one_place_only():
     for path in MODULES:
         if "import numba" in path.read_text() or "from numba" in path.read_text():
             assert path.name == "_jit.py"
+
+
+def test_spark_is_imported_by_the_adapter_only():
+    for path in MODULES:
+        found = {name for node in ast.walk(ast.parse(path.read_text())) for name in names_imported(node)}
+        assert place_of(path) == "spark" or not any(name.startswith("pyspark") for name in found), path
+        if place_of(path) not in ("spark", "cli"):
+            assert not any(name.startswith("driftvote.spark") for name in found), path
+
+
+def names_imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.ImportFrom):
+        return [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
 
 
 def all_modules() -> list[str]:

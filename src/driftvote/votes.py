@@ -129,8 +129,12 @@ class VoteFormat:
 
     def refuse(self, row: int, column: str, value: object) -> VoteError:
         """The error for a value without a meaning."""
-        return VoteError(
-            f"row {row} of this batch (counting from 0), column {column!r}: {_show(value)} is neither a class"
+        return VoteError(self.refuse_at(f"row {row} of this batch (counting from 0)", column, value))
+
+    def refuse_at(self, place: str, column: str, value: object) -> str:
+        """The sentence about a value without a meaning; `place` says where its row is."""
+        return (
+            f"{place}, column {column!r}: {_show(value)} is neither a class"
             f" ({self._show_classes()}) nor an abstention ({_show(self.abstain)}); {self._way_out(value, column)}"
         )
 
