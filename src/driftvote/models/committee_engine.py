@@ -235,18 +235,22 @@ class CommitteeEngine(Engine):
     def joined_by(self, newcomers: Codes, rule: Rule, plan: Plan) -> CommitteeEngine:
         """The engine as if newcomers had always been there: searches since the last anchor are made again."""
         wider = CommitteeEngine(self.inner.joined_by(newcomers, rule), plan)
-        now = wider.n_rows
-        if now:
-            anchor = plan.last_anchor(now)
-            rows = wider.state.recent_rows()
-            past = rows[: len(rows) - (now - anchor)]
-            replay = CommitteeEngine(_engine_at(rule, past, anchor, wider.n_labelers), plan)
-            window = min(int(replay.inner.current().windows[0]), plan.cap)
-            replay._search_at(anchor, window)
-            if now > anchor:
-                replay.learn(rows[len(past) :])
-            wider.record, wider.solved, wider._found = replay.record, replay.solved, replay._found
+        wider.search_again(wider.state.recent_rows())
         return wider
+
+    def search_again(self, rows: Codes) -> None:
+        """Make the searches since the last anchor again, from the last rows."""
+        now, plan = self.n_rows, self.plan
+        if not now:
+            return
+        anchor = plan.last_anchor(now)
+        past = rows[: len(rows) - (now - anchor)]
+        replay = CommitteeEngine(window_engine_at(self.rule, past, anchor, self.n_labelers), plan)
+        window = min(int(replay.inner.current().windows[0]), plan.cap)
+        replay._search_at(anchor, window)
+        if now > anchor:
+            replay.learn(rows[len(past) :])
+        self.record, self.solved, self._found = replay.record, replay.solved, replay._found
 
     def arrays(self) -> Arrays:
         return self.inner.arrays() | self.record.arrays("committee") | self.solved.arrays("solved")
@@ -258,7 +262,7 @@ class CommitteeEngine(Engine):
         self._found = None
 
 
-def _engine_at(rule: Rule, past: Codes, row: int, n_labelers: int) -> WindowEngine:
+def window_engine_at(rule: Rule, past: Codes, row: int, n_labelers: int) -> WindowEngine:
     """A window engine as of an earlier row. Windows longer than the rows given are short of some, and not used."""
     engine = WindowEngine(rule, n_labelers, 1)
     memory = engine.state.memory

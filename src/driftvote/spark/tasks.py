@@ -14,6 +14,7 @@ import pyarrow as pa
 from driftvote.doors import Batch
 from driftvote.kernels.layout import Bools, Codes
 from driftvote.models import LabeledStream, LabelModel
+from driftvote.models.replay import begin_again
 from driftvote.spark.columns import Plan
 from driftvote.spark.rows import FormatCheck, Problem, RowReader, changes, result_columns
 
@@ -79,8 +80,10 @@ class StreamLabeler:
         borders = sorted({0, *starts, len(codes)})
         parts = []
         for first, last in zip(borders, borders[1:], strict=False):
-            if self.model is None or begins[first]:
+            if self.model is None:
                 self.model = self.plan.model.new()
+            elif begins[first]:
+                begin_again(self.model)
             parts.append(label_codes(self.model, codes[first:last]))
         return parts
 
