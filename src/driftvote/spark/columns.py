@@ -188,15 +188,15 @@ def _check_columns(plan: Plan, types: dict[str, str]) -> None:
         for name in names:
             if name not in types:
                 raise VoteError(f"{what}={name!r}: the DataFrame has no such column; it has {', '.join(types)}")
-    for what in ("key", "time"):
+    for what in ("key", "time", "order"):
         for name in asked[what]:
-            allowed = _KEYS if what == "key" else _TIMES
+            allowed = _TIMES if what == "time" else _KEYS
             kind = types[name]
             if " collate " in kind:
                 raise VoteError(f"{what}={name!r} is a {kind}, which takes unequal text for equal; cast it to string")
             if kind.partition("(")[0] not in allowed:
                 raise VoteError(f"{what}={name!r} is a {kind}; it must be a {', '.join(allowed)}; cast it first")
-            if name in plan.labelers:
+            if name in plan.labelers and what != "order":
                 raise VoteError(f"{name!r} is the {what} and a labeler; take it out of labelers")
     if plan.time in plan.key:
         raise VoteError(f"{plan.time!r} is the key and the time; name two columns")

@@ -133,6 +133,8 @@ def changes(arrays: Sequence[Any], n_rows: int) -> Bools:
     for array in arrays:
         now, before = array.slice(1), array.slice(0, n_rows - 1)
         differs = pc.not_equal(now, before)
+        if pa.types.is_floating(array.type):  # to Spark NaN is equal to NaN
+            differs = pc.and_(differs, pc.invert(pc.and_(pc.is_nan(now), pc.is_nan(before))))
         if array.null_count:
             differs = pc.or_(differs.fill_null(False), pc.not_equal(now.is_null(), before.is_null()))
         found |= differs.to_numpy(zero_copy_only=False)
