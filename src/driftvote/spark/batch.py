@@ -8,7 +8,7 @@ from typing import Any
 from driftvote.errors import SettingError
 from driftvote.models import LabelModel
 from driftvote.spark.blocks import label_blocks
-from driftvote.spark.columns import USUAL, Plan, columns, make_plan, output_schema
+from driftvote.spark.columns import USUAL, Plan, aliases, make_plan, named_again, output_schema, travelling
 
 
 def label(
@@ -99,14 +99,14 @@ def _count(name: str, value: int | None) -> int | None:
 def label_streams(frame: Any, plan: Plan, partitions: int | None) -> Any:
     """Many streams: a stream is in one partition, one after the other, each in the order of its times."""
     schema = output_schema(frame, plan)
-    keys = columns(plan.key)
-    rows = frame.select(*columns(plan.read))
+    keys = aliases(plan, plan.key)
+    rows = frame.select(*travelling(plan))
     rows = rows.repartition(*keys) if partitions is None else rows.repartition(partitions, *keys)
-    rows = rows.sortWithinPartitions(*columns(plan.sorting))
+    rows = rows.sortWithinPartitions(*aliases(plan, plan.sorting))
 
     def task(batches: Iterable[Any]) -> Iterator[Any]:
         from driftvote.spark.tasks import label_sorted
 
-        return label_sorted(batches, plan)
+        return label_sorted(named_again(batches, plan), plan)
 
     return rows.mapInArrow(task, schema)

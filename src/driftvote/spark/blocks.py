@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from driftvote.spark.columns import Plan, column, columns, output_schema
+from driftvote.spark.columns import Plan, aliases, column, columns, named_again, output_schema, travelling
 from driftvote.spark.validity import is_good
 
 RANGES_A_CORE = 8
@@ -26,7 +26,6 @@ BLOCKS_A_CORE = 4
 """So many blocks a core, for balance and cheap retries, as long as all halos stay below this share of the rows."""
 
 PART = "__driftvote_part"
-SLOT = "__driftvote_slot"
 
 
 @dataclass(frozen=True)
@@ -69,12 +68,12 @@ def label_blocks(frame: Any, plan: Plan, blocks: int | None) -> Any:
 def _in_one(frame: Any, plan: Plan) -> Any:
     """All rows in one task: fewer than a halo is worth."""
     schema = output_schema(frame, plan)
-    rows = frame.select(*columns(plan.read)).repartition(1).sortWithinPartitions(*columns(plan.sorting))
+    rows = frame.select(*travelling(plan)).repartition(1).sortWithinPartitions(*aliases(plan, plan.sorting))
 
     def task(batches: Iterable[Any]) -> Iterator[Any]:
         from driftvote.spark.tasks import label_sorted
 
-        return label_sorted(batches, plan)
+        return label_sorted(named_again(batches, plan), plan)
 
     return rows.mapInArrow(task, schema)
 
@@ -85,15 +84,14 @@ def _side_by_side(frame: Any, plan: Plan, ranges: Sequence[Range], cut: Sequence
     schema = output_schema(frame, plan)
     slots = _slots(frame.sparkSession, len(cut))
     copies = functions.explode(_copies(frame, plan, ranges, cut, slots)).alias("copy")
-    rows = frame.select(*columns(plan.read), copies)
-    names = [*columns(plan.read), functions.col("copy.slot").alias(SLOT), functions.col("copy.part").alias(PART)]
-    rows = rows.select(*names).repartition(len(cut), SLOT).drop(SLOT)
-    rows = rows.sortWithinPartitions(PART, *columns(plan.sorting))
+    rows = frame.select(*travelling(plan), copies)
+    rows = rows.select(*aliases(plan, plan.read), "copy.part", "copy.slot").repartition(len(cut), "slot").drop("slot")
+    rows = rows.sortWithinPartitions("part", *aliases(plan, plan.sorting))
 
     def task(batches: Iterable[Any]) -> Iterator[Any]:
         from driftvote.spark.block_tasks import label_block_rows
 
-        return label_block_rows(batches, plan, cut)
+        return label_block_rows(named_again(batches, plan, PART), plan, cut)
 
     return rows.mapInArrow(task, schema)
 
@@ -105,9 +103,9 @@ def _set_apart(frame: Any, plan: Plan) -> Any:
     def task(batches: Iterable[Any]) -> Iterator[Any]:
         from driftvote.spark.block_tasks import reasons_only
 
-        return reasons_only(batches, plan)
+        return reasons_only(named_again(batches, plan), plan)
 
-    return frame.select(*columns(plan.read)).mapInArrow(task, schema)
+    return frame.select(*travelling(plan)).mapInArrow(task, schema)
 
 
 # -- ranges ------------------------------------------------------------------------------------
@@ -141,7 +139,7 @@ def counted_ranges(frame: Any, plan: Plan, cores: int) -> list[Range]:
     """
     from pyspark.sql import functions
 
-    n_ranges = min(MOST_RANGES, max(64, RANGES_A_CORE * cores))
+    n_ranges = min(MOST_RANGES, max(32, RANGES_A_CORE * cores))
     place = columns(plan.place)
     rows = frame.where(column(plan.time).isNotNull()).select(*place)
     rows = rows.repartitionByRange(n_ranges, column(plan.time)).withColumn(PART, functions.spark_partition_id())

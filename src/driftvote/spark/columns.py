@@ -6,7 +6,7 @@ never a model with its state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -103,6 +103,8 @@ def make_plan(
     """Check everything that can be known before a row is read."""
     types = column_types(frame)
     model = AdaptiveLabelModel() if model is None else model
+    if not isinstance(model, LabelModel):
+        raise SettingError(f"model must be a label model such as AdaptiveLabelModel(), not {type(model).__name__}")
     keys = () if key is None else _names("key", key)
     if duplicates not in DUPLICATES:
         raise SettingError(f"duplicates must be 'error' or 'sort', not {duplicates!r}")
@@ -159,8 +161,6 @@ def _labelers(model: LabelModel, asked: Sequence[str] | None) -> tuple[str, ...]
 
 
 def _recipe(model: LabelModel, labelers: tuple[str, ...]) -> Recipe:
-    if not isinstance(model, LabelModel):
-        raise SettingError(f"model must be a label model such as AdaptiveLabelModel(), not {type(model).__name__}")
     if model.n_rows:
         raise SettingError(
             f"the model has learned from {model.n_rows} rows, and here every stream begins with nothing known;"
@@ -272,3 +272,22 @@ def column(name: str) -> Any:
 def columns(names: Iterable[str]) -> list[Any]:
     """Columns by their names."""
     return [column(name) for name in names]
+
+
+# Spark's Python functions stumble over a dot in a name, so rows travel under numbered names.
+
+
+def travelling(plan: Plan) -> list[Any]:
+    """The columns that a task gets, under the names they travel by."""
+    return [column(name).alias(alias) for name, alias in zip(plan.read, aliases(plan, plan.read), strict=True)]
+
+
+def aliases(plan: Plan, names: Iterable[str]) -> list[str]:
+    """Names by which columns travel."""
+    return [f"c{plan.read.index(name)}" for name in names]
+
+
+def named_again(batches: Iterable[Any], plan: Plan, *more: str) -> Iterator[Any]:
+    """Batches that have arrived, under their own names; `more` came behind the plan's columns."""
+    for batch in batches:
+        yield batch.rename_columns([*plan.read, *more])
