@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from same_labels import LABELERS, assert_same, table
 
 from driftvote import AdaptiveLabelModel
 from driftvote.spark import label
+
+from same_labels import LABELERS, assert_same, table
 
 SMALL = AdaptiveLabelModel(windows=[4, 16, 64])
 

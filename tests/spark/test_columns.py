@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from same_labels import LABELERS, assert_same, table
 
 import driftvote
 from driftvote import AdaptiveLabelModel
 from driftvote.spark import label
 from driftvote.spark.columns import make_plan
 from driftvote.spark.tasks import label_sorted
+
+from same_labels import LABELERS, assert_same, table
 
 WRONG = [
     ({"key": "camra"}, "key='camra': the DataFrame has no such column; it has a, b, c, d, e, camera, at"),

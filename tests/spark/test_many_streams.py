@@ -7,12 +7,13 @@ import decimal
 
 import numpy as np
 import pytest
-from same_labels import LABELERS, assert_same, table
 
 import driftvote
 from driftvote import AdaptiveLabelModel, CommitteeLabelModel, FixedWindowLabelModel, MajorityLabelModel
 from driftvote.spark import label
 from driftvote.spark.columns import OUTPUTS
+
+from same_labels import LABELERS, assert_same, table
 
 MODELS = {
     "default": AdaptiveLabelModel(),

@@ -6,12 +6,13 @@ import datetime
 
 import numpy as np
 import pytest
-from same_labels import LABELERS, assert_same, table
 
 from driftvote import AdaptiveLabelModel, CommitteeLabelModel, FixedWindowLabelModel, MajorityLabelModel
 from driftvote.spark import blocks, label
 from driftvote.spark.blocks import Range, cut_blocks
 from driftvote.spark.columns import OUTPUTS
+
+from same_labels import LABELERS, assert_same, table
 
 GRID = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 MODELS = {

@@ -17,6 +17,7 @@ from driftvote.cli.label import label
 from driftvote.cli.report import report
 from driftvote.cli.reproduce import reproduce
 from driftvote.cli.simulate import simulate
+from driftvote.cli.spark_label import spark_label
 from driftvote.errors import DriftvoteError
 
 BUG = 1
@@ -48,6 +49,7 @@ def _options(
 
 for command in (label, report, compare, convert, simulate, demo, reproduce):
     app.command()(command)
+app.command("spark-label")(spark_label)
 
 
 # The parent of every mistake in the arguments; typer carries it but does not export it.

@@ -17,7 +17,7 @@ _DECLARED = ("n_classes", "votes", "classes", "abstain", "labelers", "window")
 def make_model(spec: str, form: VoteFormat, settings: Sequence[str] | None = None) -> LabelModel:
     """The model that `--model` and `--set` describe, for votes in this format."""
     name, _, size = spec.partition(":")
-    values = _parsed(settings or ())
+    values = read_settings(settings or ())
     votes = format_settings(form)
     if name == "window" and size.isdigit():
         kind: Any = FixedWindowLabelModel
@@ -46,7 +46,8 @@ def format_settings(form: VoteFormat) -> dict[str, Any]:
     return {"votes": form.name if form.declared else None, "n_classes": form.n_classes}
 
 
-def _parsed(settings: Sequence[str]) -> dict[str, Any]:
+def read_settings(settings: Sequence[str]) -> dict[str, Any]:
+    """The values of `--set`, by name."""
     values = {}
     for text in settings:
         key, equals, value = text.partition("=")
