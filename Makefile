@@ -97,6 +97,9 @@ bench-check: $(VENV)/.dev  ## slower, against a majority vote, than the committe
 bench-files: $(VENV)/.dev  ## files against memory, a few minutes; writes docs/files.md
 	$(BIN)/python -m benchmarks.files
 
+bench-spark: $(VENV)/.spark  ## labeling on Spark against copying, some ten minutes; writes the table of docs/spark.md
+	$(BIN)/python -m benchmarks.spark
+
 # Each peer has its own environment; one that cannot be installed is reported and left out.
 bench-peers: $(VENV)/.dev  ## the libraries that are compared with, below .bench-envs/
 	$(BIN)/python -m benchmarks.peer_envs
