@@ -65,7 +65,7 @@ def session(cores: int, scratch: Path) -> Any:
 
 
 def jobs(spark: Any, votes: Path, out: Path) -> dict[str, Any]:
-    """Three jobs from Parquet to Parquet, alike but for the function in the middle."""
+    """Jobs from Parquet to Parquet: three that are alike but for the function in the middle, and one long stream."""
     from driftvote.spark import label
 
     models = {"default": AdaptiveLabelModel(), "paper": AdaptiveLabelModel.paper()}
@@ -81,7 +81,12 @@ def jobs(spark: Any, votes: Path, out: Path) -> dict[str, Any]:
         )
         frame.write.mode("overwrite").parquet(str(out / name))
 
-    return {"copy": copied} | {name: (lambda name=name: labeled(name)) for name in models}
+    def one_stream() -> None:
+        frame = label(spark.read.parquet(str(votes)), key=None, time="at", labelers=LABELERS)
+        frame.write.mode("overwrite").parquet(str(out / "one"))
+
+    many = {name: (lambda name=name: labeled(name)) for name in models}
+    return {"copy": copied} | many | {"one stream": one_stream}
 
 
 def child(cores: int, folder: Path, rounds: int) -> None:
@@ -119,6 +124,7 @@ def table(found: dict[str, Any]) -> str:
     two, one = found["2"], found["1"]
     lines = []
     names = {"copy": "copies its input", "default": "`AdaptiveLabelModel()`", "paper": "`AdaptiveLabelModel.paper()`"}
+    names["one stream"] = "one long stream (`key=None`), `AdaptiveLabelModel()`"
     for name, shown in names.items():
         lines.append(
             f"| {shown} | {middle(one[name]):.0f} s | {middle(two[name]):.0f} s |"

@@ -9,7 +9,7 @@ from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, SettingError
 from driftvote.models.replay import begin_again, start_at
 
 from streams_for_tests import random_stream
-from test_contract import VARIANTS, same
+from test_contract import VARIANTS, assert_state_is, same
 
 NAMES = ["a", "b", "c", "d", "e"]
 SMALL = {"windows": [1, 2, 4, 8, 16, 32]}
@@ -63,6 +63,8 @@ def test_streams_one_after_the_other_in_the_same_memory(model, votes, lengths):
     for length in lengths:
         begin_again(again)
         assert again.n_rows == 0
+        if again._engine is not None:
+            assert_state_is(again, again.clone()._engine_for(again._roster).arrays())
         rows = votes[-length:]
         same(again.label_stream(rows), model.clone().label_stream(rows))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from driftvote.spark.columns import OUTPUTS
+from driftvote.spark.columns import CERTIFIED, OUTPUTS
 
 LABELERS = ["a", "b", "c", "d", "e"]
-OF_STREAM = {"label": "labels", "window": "windows"}
+OF_STREAM = {"label": "labels", "window": "windows", CERTIFIED: "error_bounds"}
 
 
 def votes_of(rows: int, seed: int = 0, n_classes: int = 2, abstain: float = 0.2) -> np.ndarray:
@@ -41,7 +41,7 @@ def assert_same(found: pd.DataFrame, votes: pd.DataFrame, model, key=None, time=
         rows = rows.sort_values(time)
         assert told[time].tolist() == rows[time].tolist()
         whole = model.clone().label_stream(rows[labelers].to_numpy())
-        outputs = [output for output in OUTPUTS if prefix + output in found.columns]
+        outputs = [output for output in (*OUTPUTS, CERTIFIED) if prefix + output in found.columns]
         assert outputs
         for output in outputs:
             wanted = getattr(whole, OF_STREAM.get(output, output))

@@ -11,7 +11,7 @@ import pytest
 import driftvote
 from driftvote import AdaptiveLabelModel, CommitteeLabelModel, FixedWindowLabelModel, MajorityLabelModel
 from driftvote.spark import label
-from driftvote.spark.columns import OUTPUTS
+from driftvote.spark.columns import CERTIFIED, OUTPUTS
 
 from same_labels import LABELERS, assert_same, table
 
@@ -24,6 +24,10 @@ MODELS = {
     "majority": MajorityLabelModel(tie_break_policy="random"),
     "committee": CommitteeLabelModel(refresh=100),
 }
+
+
+def wanted(name):
+    return (*OUTPUTS, CERTIFIED) if name == "committee" else OUTPUTS
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +48,7 @@ def small_batches(spark):
 @pytest.mark.parametrize("name", MODELS)
 def test_three_streams_of_unequal_size(spark, skewed, name):
     frame = spark.createDataFrame(skewed)
-    out = label(frame, key="camera", time="at", labelers=LABELERS, model=MODELS[name], outputs=OUTPUTS)
+    out = label(frame, key="camera", time="at", labelers=LABELERS, model=MODELS[name], outputs=wanted(name))
     assert_same(out.toPandas(), skewed, MODELS[name], "camera")
 
 

@@ -10,7 +10,7 @@ import pytest
 from driftvote import AdaptiveLabelModel, CommitteeLabelModel, FixedWindowLabelModel, MajorityLabelModel
 from driftvote.spark import blocks, label
 from driftvote.spark.blocks import Range, cut_blocks
-from driftvote.spark.columns import OUTPUTS
+from driftvote.spark.columns import CERTIFIED, OUTPUTS
 
 from same_labels import LABELERS, assert_same, table
 
@@ -24,6 +24,10 @@ MODELS = {
     "committee": CommitteeLabelModel(refresh=50, windows=GRID),
     "families": AdaptiveLabelModel(windows=GRID, groups={"a": "ab", "b": "ab"}, labelers=LABELERS),
 }
+
+
+def wanted(name):
+    return (*OUTPUTS, CERTIFIED) if name == "committee" else OUTPUTS
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +44,7 @@ def frame(spark, votes):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_blocks_are_the_whole(frame, votes, name):
-    out = label(frame, key=None, time="at", labelers=LABELERS, model=MODELS[name], outputs=OUTPUTS, blocks=5)
+    out = label(frame, key=None, time="at", labelers=LABELERS, model=MODELS[name], outputs=wanted(name), blocks=5)
     assert out.rdd.getNumPartitions() == 5
     assert_same(out.toPandas(), votes, MODELS[name])
 

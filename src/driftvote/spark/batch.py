@@ -8,7 +8,8 @@ from typing import Any
 from driftvote.errors import SettingError
 from driftvote.models import LabelModel
 from driftvote.spark.blocks import label_blocks
-from driftvote.spark.columns import USUAL, Plan, aliases, make_plan, named_again, output_schema, travelling
+from driftvote.spark.columns import USUAL, Plan, make_plan, output_schema
+from driftvote.spark.travel import aliases, named_again, travelling
 
 
 def label(
@@ -47,8 +48,8 @@ def label(
     order
         Columns that say what comes first among rows of one time.
     outputs
-        Some of label, probability, proba (of each class), window, n_votes, accuracies, weights, coverage (of each
-        labeler); the words of `LabeledStream`.
+        Some of label, probability, proba (of each class), window, n_votes, accuracies, diluted_accuracies, weights,
+        coverage (of each labeler), and error_bound of committees; the words of `LabeledStream`.
     prefix
         Put before the names of the outputs.
     rejected

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from driftvote.spark.columns import Plan, aliases, column, columns, named_again, output_schema, travelling
+from driftvote.spark.columns import Plan, column, columns, output_schema
+from driftvote.spark.travel import aliases, named_again, travelling
 from driftvote.spark.validity import is_good
 
 RANGES_A_CORE = 8
@@ -50,9 +51,8 @@ class Block:
 
 def label_blocks(frame: Any, plan: Plan, blocks: int | None) -> Any:
     """One stream in blocks. The rows are counted by a job of its own, which runs at once."""
-    spark = frame.sparkSession
     reach = plan.model.new().reach
-    cores = spark.sparkContext.defaultParallelism
+    cores = _cores(frame.sparkSession)
     good = frame if plan.rejected is None else frame.where(is_good(frame, plan))
     cut: list[Block] = []
     ranges: list[Range] = []
@@ -63,6 +63,14 @@ def label_blocks(frame: Any, plan: Plan, blocks: int | None) -> Any:
     if plan.rejected is None:
         return labeled
     return labeled.unionAll(_set_apart(frame.where(~is_good(frame, plan)), plan))
+
+
+def _cores(spark: Any) -> int:
+    """Cores of the cluster; behind Spark Connect nobody says, and a guess costs a few halos at most."""
+    try:
+        return int(spark.sparkContext.defaultParallelism)
+    except Exception:
+        return 16
 
 
 def _in_one(frame: Any, plan: Plan) -> Any:

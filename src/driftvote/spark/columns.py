@@ -6,18 +6,23 @@ never a model with its state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from driftvote.errors import LabelerError, SettingError, VoteError
 from driftvote.labelers import Roster
-from driftvote.models import AdaptiveLabelModel, LabelModel
+from driftvote.models import AdaptiveLabelModel, CommitteeLabelModel, LabelModel
 from driftvote.votes import VoteFormat
 
-OUTPUTS = ("label", "probability", "proba", "window", "n_votes", "accuracies", "weights", "coverage")
+OUTPUTS = (
+    "label", "probability", "proba", "window", "n_votes", "accuracies", "diluted_accuracies", "weights", "coverage",
+)  # fmt: skip
 """What can be asked for: the words of `LabeledStream`, for one row."""
+
+CERTIFIED = "error_bound"
+"""The same, of models with certificates."""
 
 USUAL = ("label", "probability", "proba", "window", "n_votes")
 
@@ -114,7 +119,7 @@ def make_plan(
         order=_names("order", order),
         labelers=_labelers(model, labelers),
         keep=_names("keep", keep),
-        outputs=_outputs(outputs),
+        outputs=_outputs(outputs, model),
         prefix=prefix,
         rejected=rejected,
         duplicates=duplicates,
@@ -174,11 +179,12 @@ def _recipe(model: LabelModel, labelers: tuple[str, ...]) -> Recipe:
     return recipe
 
 
-def _outputs(names: Sequence[str]) -> tuple[str, ...]:
+def _outputs(names: Sequence[str], model: LabelModel) -> tuple[str, ...]:
+    known = (*OUTPUTS, CERTIFIED) if isinstance(model, CommitteeLabelModel) else OUTPUTS
     found = _names("outputs", names)
     for name in found:
-        if name not in OUTPUTS:
-            raise SettingError(f"outputs has {name!r}, which is none of {', '.join(OUTPUTS)}")
+        if name not in known:
+            raise SettingError(f"outputs has {name!r}, which {type(model).__name__} does not give: {', '.join(known)}")
     return tuple(dict.fromkeys(found))
 
 
@@ -237,6 +243,7 @@ def _label_type(form: VoteFormat) -> str:
 def output_types(plan: Plan) -> dict[str, str]:
     """Names and types of what is added to the columns that pass through."""
     kinds = {"label": _label_type(plan.model.form), "probability": "double", "window": "bigint", "n_votes": "int"}
+    kinds[CERTIFIED] = "double"
     added = {plan.prefix + name: kinds.get(name, "array<double>") for name in plan.outputs}
     return added if plan.rejected is None else added | {plan.rejected: "string"}
 
@@ -272,22 +279,3 @@ def column(name: str) -> Any:
 def columns(names: Iterable[str]) -> list[Any]:
     """Columns by their names."""
     return [column(name) for name in names]
-
-
-# Spark's Python functions stumble over a dot in a name, so rows travel under numbered names.
-
-
-def travelling(plan: Plan) -> list[Any]:
-    """The columns that a task gets, under the names they travel by."""
-    return [column(name).alias(alias) for name, alias in zip(plan.read, aliases(plan, plan.read), strict=True)]
-
-
-def aliases(plan: Plan, names: Iterable[str]) -> list[str]:
-    """Names by which columns travel."""
-    return [f"c{plan.read.index(name)}" for name in names]
-
-
-def named_again(batches: Iterable[Any], plan: Plan, *more: str) -> Iterator[Any]:
-    """Batches that have arrived, under their own names; `more` came behind the plan's columns."""
-    for batch in batches:
-        yield batch.rename_columns([*plan.read, *more])

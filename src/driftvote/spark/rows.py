@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from driftvote.errors import DriftvoteError, OrderError, VoteError
 from driftvote.kernels.layout import Bools, Codes, code_dtype
 from driftvote.models import LabeledStream
-from driftvote.spark.columns import Plan
+from driftvote.spark.columns import CERTIFIED, Plan
 from driftvote.votes import BAD, VoteFormat, check_first_batch
 
 
@@ -175,6 +175,8 @@ def _column(name: str, parts: Sequence[LabeledStream], form: VoteFormat) -> Any:
         return labels_of(_joined("codes", parts), form)
     if name == "probability":
         return pa.array(_joined("probability", parts))
+    if name == CERTIFIED:
+        return pa.array(_joined("error_bounds", parts))
     if name == "window":
         return pa.array(_joined("windows", parts))
     if name == "n_votes":
