@@ -75,3 +75,14 @@ def test_memory_is_kept():
     ring = model._engine.state.memory.ring
     begin_again(model)
     assert model._engine.state.memory.ring is ring
+
+
+def test_the_history_of_a_former_stream_is_not_taken_for_this_one():
+    """Long chunks keep a history of the stream; the new stream comes to where the old one ended by short ones."""
+    model = with_names(FixedWindowLabelModel(window=50))
+    former, votes = (random_stream(seed, 700, 5, 2, 0.1).astype(np.int8) for seed in (1, 2))
+    model.label_stream(former[:300])
+    begin_again(model)
+    for first in (0, 100, 200):
+        model.label_stream(votes[first : first + 100])
+    same(model.label_stream(votes[300:]), with_names(FixedWindowLabelModel(window=50)).label_stream(votes)[300:])
