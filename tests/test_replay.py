@@ -35,6 +35,10 @@ def test_a_block_given_the_rows_before_it(model, votes, row):
     reach = row if model.reach is None else min(row, model.reach)
     start_at(model, row, votes[row - reach : row])
     assert model.n_rows == row
+    if row:
+        there = model.clone().partial_fit(votes[:row])
+        assert np.array_equal(model.accuracies, there.accuracies)
+        assert np.array_equal(model.predict_proba(votes[-5:]), there.predict_proba(votes[-5:]))
     same(model.label_stream(votes[row:]), whole[row:])
 
 
@@ -80,9 +84,9 @@ def test_memory_is_kept():
 def test_the_history_of_a_former_stream_is_not_taken_for_this_one():
     """Long chunks keep a history of the stream; the new stream comes to where the old one ended by short ones."""
     model = with_names(FixedWindowLabelModel(window=50))
-    former, votes = (random_stream(seed, 700, 5, 2, 0.1).astype(np.int8) for seed in (1, 2))
-    model.label_stream(former[:300])
+    former, votes = (random_stream(seed, 1300, 5, 2, 0.1).astype(np.int8) for seed in (1, 2))
+    model.label_stream(former[:600])
     begin_again(model)
-    for first in (0, 100, 200):
+    for first in range(0, 600, 100):
         model.label_stream(votes[first : first + 100])
-    same(model.label_stream(votes[300:]), with_names(FixedWindowLabelModel(window=50)).label_stream(votes)[300:])
+    same(model.label_stream(votes[600:]), with_names(FixedWindowLabelModel(window=50)).label_stream(votes)[600:])
