@@ -1,0 +1,67 @@
+"""What is around the adapter: the benchmark's verdicts, and a machine without Java."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from java_here import why_not
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """benchmarks/spark.py, which is no part of the package."""
+    monkeypatch.syspath_prepend(str(ROOT))
+    return importlib.import_module("benchmarks.spark")
+
+
+def test_the_benchmarks_verdicts_can_fail(bench, tmp_path):
+    machine = importlib.import_module("benchmarks.machine").describe()
+    names = ("copy", "default", "paper", "one stream")
+    found = {"machine": machine, "rows": 1000, "keys": 5}
+    found |= {"1": {name: [30.0] for name in names}, "2": {name: [16.0, 18.0] for name in names}}
+    told = bench.table(found)
+    assert "| at most 2.0 x | 1.00 x | pass |" in told
+    assert "| at least 1.5 x | 1.76 x | pass |" in told
+    found["2"]["default"] = [40.0, 46.0]
+    told = bench.table(found)
+    assert "| at most 2.0 x | 2.53 x | fail |" in told
+    assert "| at least 1.5 x | 0.70 x | fail |" in told
+    page = tmp_path / "spark.md"
+    page.write_text(bench.PAGE.read_text())
+    bench.write_into(page, told)
+    bench.write_into(page, told)
+    assert page.read_text().count("2.53 x") == told.count("2.53 x") > 0
+    page.write_text("no place")
+    with pytest.raises(RuntimeError, match="has no place"):
+        bench.write_into(page, told)
+
+
+@pytest.mark.parametrize(
+    ("java", "reason"),
+    [
+        (None, "there is no java here"),
+        ("echo 'openjdk version \"11.0.2\" 2019' >&2", "is Java 11; set JAVA_HOME to a newer one"),
+        ("echo hello", "does not say which Java it is"),
+        ("echo 'openjdk version \"21\" 2023' >&2", None),
+    ],
+)
+def test_without_java_17_the_tests_are_skipped_and_say_so(tmp_path, monkeypatch, java, reason):
+    (tmp_path / "bin").mkdir()
+    if java is not None:
+        (tmp_path / "bin" / "java").write_text(f"#!/bin/sh\n{java}\n")
+        (tmp_path / "bin" / "java").chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    told = why_not()
+    assert (told is None) if reason is None else (told is not None and reason in told)
+    command = [sys.executable, str(ROOT / "tests" / "spark" / "java_here.py")]
+    done = subprocess.run(command, env=dict(os.environ), capture_output=True, text=True, check=False)
+    assert done.returncode == (0 if reason is None else 1)
+    assert done.stdout == ("" if told is None else f"the Spark tests are skipped: {told}\n")
