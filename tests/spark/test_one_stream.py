@@ -6,6 +6,7 @@ import datetime
 
 import numpy as np
 import pytest
+from pyspark.sql import functions
 
 from driftvote import AdaptiveLabelModel, CommitteeLabelModel, FixedWindowLabelModel, MajorityLabelModel
 from driftvote.spark import blocks, label
@@ -53,6 +54,8 @@ def test_blocks_are_the_whole(frame, votes, name):
 def test_any_number_of_blocks(frame, votes, count):
     model = AdaptiveLabelModel(windows=GRID)
     out = label(frame, key=None, time="at", labelers=LABELERS, model=model, outputs=OUTPUTS, blocks=count)
+    together = out.groupBy(functions.spark_partition_id()).count().collect()
+    assert len(together) == out.rdd.getNumPartitions()  # side by side: never two blocks in one task
     assert_same(out.toPandas(), votes, model)
 
 

@@ -209,7 +209,8 @@ def _copies(frame: Any, plan: Plan, ranges: Sequence[Range], cut: Sequence[Block
 
     def sent_to(parts: Sequence[int]) -> Any:
         both = [
-            functions.struct(functions.lit(slots[p // 2]).alias("slot"), functions.lit(p).alias("part")) for p in parts
+            functions.struct(functions.lit(slots[p // 2]).cast("bigint").alias("slot"), functions.lit(p).alias("part"))
+            for p in parts
         ]
         return functions.array(*both)
 
