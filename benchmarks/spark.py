@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from benchmarks import machine
 from benchmarks.plan import ROOT, Case
 from benchmarks.streams import make_votes
-from benchmarks.timing import interleave, middle, ratio
+from benchmarks.timing import clock, interleave, middle, ratio
 from driftvote import AdaptiveLabelModel
 
 PAGE = ROOT / "docs" / "spark.md"
@@ -55,6 +55,7 @@ def session(cores: int, scratch: Path) -> Any:
     made = (
         SparkSession.builder.master(f"local[{cores}]")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.driver.memory", "4g")
         .config("spark.sql.shuffle.partitions", "8")
         .config("spark.local.dir", str(scratch))
@@ -86,7 +87,8 @@ def jobs(spark: Any, votes: Path, out: Path) -> dict[str, Any]:
         frame.write.mode("overwrite").parquet(str(out / "one"))
 
     many = {name: (lambda name=name: labeled(name)) for name in models}
-    return {"copy": copied} | many | {"one stream": one_stream}
+    every = {"copy": copied} | many | {"one stream": one_stream}
+    return {name: told(name, work) for name, work in every.items()}
 
 
 def child(cores: int, folder: Path, rounds: int) -> None:
@@ -100,11 +102,19 @@ def child(cores: int, folder: Path, rounds: int) -> None:
     print(json.dumps(times))
 
 
+def told(name: str, work: Any) -> Any:
+    """The job, and a line on standard error when it is done."""
+
+    def run() -> None:
+        seconds = clock(work)
+        print(f"{name}: {seconds:.1f} s", file=sys.stderr, flush=True)
+
+    return run
+
+
 def in_a_process(cores: int, folder: Path, rounds: int) -> dict[str, list[float]]:
     command = [sys.executable, "-m", "benchmarks.spark", "child", str(cores), str(folder), str(rounds)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"the measured process failed:\n{done.stderr[-4000:]}")
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
 

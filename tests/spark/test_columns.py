@@ -9,6 +9,7 @@ import driftvote
 from driftvote import AdaptiveLabelModel
 from driftvote.spark import label
 from driftvote.spark.columns import make_plan
+from driftvote.spark.rows import RowReader
 from driftvote.spark.tasks import label_sorted
 
 from same_labels import LABELERS, assert_same, table
@@ -116,6 +117,10 @@ class TestTask:
         for place, said in enumerate(label_sorted(source(), plan)):
             assert asked[-1] == place
             assert said.num_rows <= 10
+
+    def test_rows_lie_one_after_the_other(self, rows, plan):
+        """Kernels run along rows; in another order sums of floats could differ in their last bits."""
+        assert RowReader(plan).codes(self.batches(rows, plan, 100)[0]).flags.c_contiguous
 
     def test_a_plan_travels_without_a_model(self, plan):
         import pickle

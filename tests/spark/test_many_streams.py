@@ -103,10 +103,21 @@ def test_several_key_columns_families_and_a_prefix(spark):
     assert_same(out.toPandas(), votes, named, "camera", prefix="our_")
 
 
-@pytest.mark.parametrize("kind", ["double", "decimal(12,3)", "tinyint", "boolean"])
-def test_types_of_votes(spark, kind):
-    votes = table([300], abstain=0.0 if kind == "boolean" else 0.2)
-    frame = spark.createDataFrame(votes).selectExpr("camera", "at", *(f"CAST({n} AS {kind}) AS {n}" for n in LABELERS))
+@pytest.mark.parametrize(
+    "written",
+    [
+        "CAST({} AS double)",
+        "CAST({} AS decimal(12,3))",
+        "CAST({} AS tinyint)",
+        "NULLIF({}, -1)",
+        "IF({0} = -1, double('NaN'), {0})",
+        "{} = 1",
+    ],
+)
+def test_how_votes_are_written(spark, written):
+    votes = table([300], abstain=0.0 if written == "{} = 1" else 0.2)
+    frame = spark.createDataFrame(votes)
+    frame = frame.selectExpr("camera", "at", *(f"{written.format(name)} AS {name}" for name in LABELERS))
     out = label(frame, key="camera", time="at", labelers=LABELERS, outputs=OUTPUTS)
     assert_same(out.toPandas(), votes, AdaptiveLabelModel(), "camera")
 
