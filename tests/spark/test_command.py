@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from driftvote import AdaptiveLabelModel, DriftvoteError, cli
+from driftvote import AdaptiveLabelModel, DriftvoteError, MissingExtraError, cli
 
 from same_labels import assert_same, table
 
@@ -79,3 +79,11 @@ def test_mistakes_are_found_before_spark_starts(tmp_path, more, sentence):
     assert isinstance(done.exception, DriftvoteError)
     assert sentence in str(done.exception)
     assert not (tmp_path / "job.py").exists()
+
+
+def test_without_spark_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "pyspark.sql", None)
+    done = driftvote("votes.parquet", "-o", "labels", *COLUMNS)
+    assert isinstance(done.exception, MissingExtraError)
+    assert "pip install 'driftvote[spark]'" in str(done.exception)
