@@ -7,7 +7,7 @@ DATA ?= ../shared/data
 JOBS ?= 2
 
 .PHONY: help install demo test test-jit test-nojit test-bare check format golden picture clean docs reproduce \
-	test-spark bench-spark bench bench-quick bench-check bench-peers bench-files quality quality-ablation committee
+	test-spark test-spark-kill bench-spark bench-spark-state bench bench-quick bench-check bench-peers bench-files quality quality-ablation committee
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -62,6 +62,9 @@ test-spark: $(VENV)/.dev  ## the Spark adapter on local[2]; says so and does not
 	@if $(BIN)/python tests/spark/java_here.py; then \
 		$(MAKE) --no-print-directory $(VENV)/.spark && $(BIN)/python -m pytest -q -p no:xdist --no-header tests/spark; fi
 
+test-spark-kill: $(VENV)/.spark  ## a streaming query killed at three random moments, against one in peace; minutes
+	DRIFTVOTE_KILLS=full $(BIN)/python -m pytest -q -s -p no:xdist --no-header tests/spark/test_streaming_kill.py
+
 check: $(VENV)/.dev  ## style, types, import direction
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/ruff check src tests benchmarks
@@ -96,6 +99,9 @@ bench-check: $(VENV)/.dev  ## slower, against a majority vote, than the committe
 
 bench-files: $(VENV)/.dev  ## files against memory, a few minutes; writes docs/files.md
 	$(BIN)/python -m benchmarks.files
+
+bench-spark-state: $(VENV)/.spark  ## what streams keep on disk, and what a micro-batch writes; writes docs/spark-streaming.md
+	$(BIN)/python -m benchmarks.spark_state
 
 bench-spark: $(VENV)/.spark  ## labeling on Spark against copying, some ten minutes; writes the table of docs/spark.md
 	$(BIN)/python -m benchmarks.spark

@@ -5,5 +5,7 @@ An adapter, imported by nothing else: Spark sorts and moves rows, the models lab
 """
 
 from driftvote.spark.batch import label
+from driftvote.spark.sink import write_batches
+from driftvote.spark.streaming import label_stream
 
-__all__ = ["label"]
+__all__ = ["label", "label_stream", "write_batches"]
