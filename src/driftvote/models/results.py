@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from driftvote.doors import Origin
+from driftvote.drift import DriftEvent
 from driftvote.errors import VoteError
 from driftvote.kernels.layout import Codes, Floats, Ints
 from driftvote.models.estimates import Estimates
 from driftvote.models.step import Step
 from driftvote.votes import VoteFormat
-
-if TYPE_CHECKING:
-    pass
 
 
 class LabeledStream:
@@ -38,6 +36,10 @@ class LabeledStream:
         How many rows, this one included, the estimates were made from.
     n_votes
         How many labelers did not abstain on the row.
+    events
+        Drift events (`DriftEvent`) that were noticed at these rows, in order.
+    first_row
+        Number of the first of these rows in the stream.
     labelers, classes
         Names of the columns of the arrays above and below.
 
@@ -60,6 +62,8 @@ class LabeledStream:
         form: VoteFormat,
         labelers: tuple[str, ...],
         origin: Origin | None = None,
+        events: Sequence[DriftEvent] = (),
+        first_row: int = 0,
     ) -> None:
         self.codes = codes
         self.proba = proba
@@ -68,6 +72,8 @@ class LabeledStream:
         self._estimates = estimates
         self._form = form
         self._origin = origin or Origin()
+        self.events = list(events)
+        self.first_row = first_row
 
     @property
     def labels(self) -> npt.NDArray[Any]:
@@ -144,6 +150,8 @@ class LabeledStream:
             self._form,
             self.labelers,
             kept,
+            [event for event in self.events if event.row - self.first_row in range(len(self))[place]],
+            self.first_row + range(len(self))[place].start,
         )
 
     def __iter__(self) -> Iterator[Step]:

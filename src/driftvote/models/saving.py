@@ -22,7 +22,12 @@ def write_model(model: Any, path: str | Path) -> None:
         "last_time": model._last_time,
         "members": list(model._families.members.names),
     }
-    write_state(path, header, {} if model._engine is None else model._engine.arrays())
+    arrays = {} if model._engine is None else model._engine.arrays()
+    record = model._watch_record()
+    if record is not None:
+        header["watch"] = record.to_plain()
+        arrays = arrays | record.watcher.arrays()
+    write_state(path, header, arrays)
 
 
 def read_model(path: str | Path, wanted: type, kinds: dict[str, Any]) -> Any:
@@ -39,6 +44,7 @@ def read_model(path: str | Path, wanted: type, kinds: dict[str, Any]) -> Any:
         if arrays:
             model._engine = model._new_engine(len(model._roster))
             model._engine.restore(arrays)
+            model._resume_watch(header.get("watch"), arrays)
     except (TypeError, ValueError) as problem:
         raise StateError(f"{path}: the state does not fit {header['model']}: {problem}") from problem
     return model

@@ -21,7 +21,7 @@ from driftvote.kernels.refits import (
     label_with_refits,
     vote_by_fit,
 )
-from driftvote.kernels.tallies import Tally, absorb_rows
+from driftvote.kernels.tallies import Tally, absorb_rows, sum_up
 from driftvote.labels import weighted_vote
 from driftvote.marks import Marks
 from driftvote.models.engine import Arrays, Engine, Labeled, expect
@@ -63,6 +63,10 @@ class TallyEngine(Engine):
         stats = self.tally.stats[level]
         sums, votes = stats[: n_pairs(self.n_labelers)].copy(), stats[-self.n_labelers :].copy()
         return sums, votes, min(int(self.watch.sizes[level]), self.n_rows)
+
+    @property
+    def ring(self) -> Codes:
+        return self.tally.ring
 
     def remembered(self) -> int:
         return min(self.n_rows, len(self.tally.ring))
@@ -207,6 +211,14 @@ class ConfusionEngine(TallyEngine):
             return EqualEstimates(1, self.n_labelers, self.n_classes, window=0)
         self._catch_up()
         return FitEstimates(self.fit, np.zeros(1, np.int64), self.rule)
+
+    def accuracies_of(self, rows: Codes) -> Floats:
+        fit = room_for_fits(1, self.n_labelers, self.n_classes)
+        size = np.array([len(rows)])
+        tally = recounted(rows, np.full(len(rows), -1), len(rows), size, self.tally)
+        sum_up(0, size, tally)
+        fit_window(tally, 0, len(rows), self.plan.given, kept(fit, 0))
+        return np.asarray(fit.accuracy[0])
 
     def verify(self, rows: Ints, classes: Ints) -> None:
         """Rows that are remembered are of these classes. Fitted anew once somebody asks, however many they were."""

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from driftvote._version import __version__
+from driftvote.bands import half_width
 from driftvote.kernels import buckets
 from driftvote.kernels.buckets import Buckets
 from driftvote.kernels.layout import Codes, Floats
 from driftvote.models.certified import StepCertificate
-from driftvote.report.band import half_width
 from driftvote.report.context import FORMAT, Report
 from driftvote.report.dependent import committee_of, dependence_of, sentences
 from driftvote.report.findings import findings
