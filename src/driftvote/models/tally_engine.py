@@ -215,7 +215,8 @@ class ConfusionEngine(TallyEngine):
     def accuracies_of(self, rows: Codes) -> Floats:
         fit = room_for_fits(1, self.n_labelers, self.n_classes)
         size = np.array([len(rows)])
-        tally = recounted(rows, np.full(len(rows), -1), len(rows), size, self.tally)
+        alone = empty_tally(size, self.n_labelers, self.n_classes, self.tally.stride, 0)
+        tally = recounted(rows, np.full(len(rows), -1), len(rows), size, alone)
         sum_up(0, size, tally)
         fit_window(tally, 0, len(rows), self.plan.given, kept(fit, 0))
         return np.asarray(fit.accuracy[0])
