@@ -67,6 +67,11 @@ def aligned(batch: Batch, roster: Roster) -> Codes:
     return codes
 
 
+def rows_by_roster(batch: Batch, roster: Roster) -> Codes:
+    """The batch's rows with a column for each labeler of the roster."""
+    return batch.codes if batch.names in (None, roster.names) else aligned(batch, roster)
+
+
 def aligned_for_prediction(batch: Batch, roster: Roster) -> Codes:
     """The batch's columns for a prediction; names that nobody knows are left out, unless they had to be declared."""
     if batch.names is None:

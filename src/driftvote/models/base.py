@@ -22,6 +22,7 @@ from driftvote.models.admission import (
     checked_times,
     parts_by_roster,
     refuse_newcomers,
+    rows_by_roster,
     timed,
 )
 from driftvote.models.engine import Engine, joined
@@ -184,8 +185,9 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
             self._roster, self._engine = roster, engine
             events += self._noticed(engine, codes, parts[-1].estimates, sliced(batch.times, part))
         self._settle(admitted)
-        said, context = joined(parts), (self._form, self._roster.names, batch.origin)
-        out = LabeledStream(said.labels, said.proba, said.estimates, batch.codes, *context, events, first)
+        rows, said = rows_by_roster(batch, self._roster), joined(parts)
+        context = (self._form, self._roster.names, batch.origin)
+        out = LabeledStream(said.labels, said.proba, said.estimates, rows, *context, events, first)
         self._tell(events)
         return out
 

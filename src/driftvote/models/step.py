@@ -9,6 +9,7 @@ from driftvote.kernels.layout import Floats
 from driftvote.kernels.single import CODE, WINDOW
 from driftvote.models.certified import StepCertificate
 from driftvote.models.estimates import Estimates
+from driftvote.models.explaining import Explanation
 from driftvote.votes import VoteFormat
 
 if TYPE_CHECKING:
@@ -117,6 +118,10 @@ class Step:
         if self._said is not None or hasattr(self, "_event"):
             return getattr(self, "_event", None)
         return next((one for one in self._stream.events if one.row == self._stream.first_row + self._row), None)
+
+    def explain(self) -> Explanation:
+        """Why the row got its label: each labeler's part in it, the window, and what the majority said."""
+        return self._stream.explain(self._row)
 
     @property
     def labelers(self) -> tuple[str, ...]:
