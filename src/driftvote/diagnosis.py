@@ -22,7 +22,7 @@ NAMED = 0.01
 """Probability, for all labelers together, that one is named which did not change."""
 TOGETHER = 0.8
 """Labelers whose change is nearly as clear as the clearest are named with it."""
-DROP = 3.0
+DROP = 4.0
 """The change lies where the log-likelihood is within this much of its highest: about 95 of 100 times."""
 MOST_PAIRS = 8
 
@@ -124,7 +124,7 @@ def locate(hits: Bools, seen: Bools, begin: int, change: int) -> tuple[int, tupl
 
     >>> hits = np.array([True, True, True, False] * 50 + [False, False, False, True] * 50)
     >>> locate(hits, np.ones(400, bool), 0, 192)
-    (199, (193, 207))
+    (199, (194, 204))
     """
     n_rows = len(hits)
     where = change

@@ -28,6 +28,7 @@ from driftvote.kernels.watching import (
     SPANS,
     START,
     Watched,
+    end_episode,
     n_numbers,
     watch_rows,
 )
@@ -53,7 +54,7 @@ def threshold(n_labelers: int, n_classes: int, rate: float) -> float:
     All comparisons of a block share the probability: each span, each labeler's agreement and votes, each class.
 
     >>> round(threshold(6, 2, 1e-6), 1)
-    24.8
+    23.5
     """
     looks = sum(1.0 if span <= FINE else FINE / span for span in SPANS)
     watched = 2 * n_labelers + (1 if n_classes == 2 else min(n_classes, CLASSES))
@@ -71,7 +72,7 @@ class Watcher:
     >>> accuracy[:, 0] = np.where(np.arange(6000) < 4000, 0.9, 0.6)
     >>> votes = np.where(rng.random((6000, 6)) < accuracy, truth, 1 - truth).astype(np.int8)
     >>> [(found.row, found.about, found.told.kind) for found in Watcher(6, 2, 1e-6).feed(votes)]
-    [(4159, 4004, 'labeler worse')]
+    [(4095, 4036, 'labeler worse')]
     """
 
     def __init__(self, n_labelers: int, n_classes: int, rate: float, first: int = 0) -> None:
@@ -82,6 +83,7 @@ class Watcher:
             totals=np.zeros((KEPT, numbers), np.int64),
             base=np.zeros(numbers, np.int64),
             born=np.full(n_labelers, -1, np.int64),
+            prior=np.ones(numbers),
             head=np.zeros(HEAD, np.int64),
             n_classes=n_classes,
         )
@@ -130,10 +132,10 @@ class Watcher:
         told = diagnose(rows, self.n_classes, found, 0, self.limit)
         if told is None:
             # Somebody joined, or several small things came together: nothing that anybody has to answer for.
-            self._begin(seen)
+            self._begin(seen, change)
             return None
         since = (first + told.since[0], first + told.since[1])
-        self._begin(since[1])
+        self._begin(since[1], since[0])
         after = rows[told.about :]
         before = rows[max(0, told.about - REMEMBERED // 2) : told.about]
         return Noticed(seen - 1, first + told.about, since, told, before, after)
@@ -142,9 +144,10 @@ class Watcher:
         """Remembered rows from this one on."""
         return np.asarray(self.watched.ring[np.arange(first, self.n_rows) % REMEMBERED])
 
-    def _begin(self, row: int) -> None:
-        """A new episode begins at the first block that holds nothing older than this row."""
+    def _begin(self, row: int, end: int) -> None:
+        """A new episode begins at the first block that holds nothing older than `row`; the last one ended at `end`."""
         seen = self.n_rows // BLOCK
+        end_episode(self.watched, end // BLOCK)
         block = min(seen, max(-(-row // BLOCK), seen - SPANS[-1]))
         self.watched.head[START] = block
         self.watched.base[:] = self.watched.totals[block % KEPT]
@@ -160,11 +163,12 @@ class Watcher:
         new.head[:] = old.head
         shares = min(self.n_classes, CLASSES)
         places, at = [], 0
-        for width, by_labeler in [(n, True)] * 3 + [(shares, False)] + [(n, True)] * 4 + [(2 * shares + 1, False)]:
+        for width, by_labeler in [(n, True)] * 3 + [(shares + 2, False)]:
             places += list(range(at, at + width))
             at += width + (newcomers if by_labeler else 0)
         new.totals[:, places] = old.totals
         new.base[places] = old.base
+        new.prior[places] = old.prior
         return wider
 
     def arrays(self) -> Arrays:
@@ -176,6 +180,7 @@ class Watcher:
             "watch_totals": w.totals[lines % KEPT],
             "watch_base": w.base,
             "watch_born": w.born,
+            "watch_prior": w.prior,
             "watch_head": w.head,
         }
 
@@ -186,7 +191,12 @@ class Watcher:
     def restore(self, arrays: Arrays) -> None:
         """Take over a saved state; one that cannot be of such a watch is refused."""
         w = self.watched
-        for name, part in (("watch_base", w.base), ("watch_born", w.born), ("watch_head", w.head)):
+        for name, part in (
+            ("watch_base", w.base),
+            ("watch_born", w.born),
+            ("watch_prior", w.prior),
+            ("watch_head", w.head),
+        ):
             _expect(arrays, name, part.dtype, part.shape)
             part[:] = arrays[name]
         seen = self.n_rows

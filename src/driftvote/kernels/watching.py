@@ -14,7 +14,7 @@ import numpy as np
 
 from driftvote.kernels._jit import jit
 from driftvote.kernels.counting import BLOCK, CLASSES, Words, count_classes, count_two_classes, n_digits
-from driftvote.kernels.layout import Codes, Ints
+from driftvote.kernels.layout import Codes, Floats, Ints
 
 SPANS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Blocks that are taken for "since the change", each in its turn."""
@@ -27,7 +27,7 @@ REMEMBERED = 2 * BLOCK * SPANS[-1]
 LEAST = 16
 """Votes on either side of a change without which nothing is said of a labeler."""
 STEADY = 8
-"""Blocks that count for "block to block it varies as coins do" before any have been seen."""
+"""Stretches that count for "it varies as coins do", or as shorter stretches do, before any have been seen."""
 
 CLOCK, START, FIRED_WHAT, FIRED_WHO, FIRED_SPAN, HEAD = 0, 1, 2, 3, 4, 5
 NOTHING, AGREEMENT, COVERAGE, BALANCE = 0, 1, 2, 3
@@ -38,13 +38,14 @@ class Watched(NamedTuple):
 
     The last axis of `totals` and `base` holds, one after the other: for each labeler the rows on which it and most of
     the others voted, those of them on which they agreed, its votes; for each class the rows on which most voted for
-    it; then sums over blocks of squares and products of the same, which say how much blocks vary.
+    it; the rows on which one class led, and all rows.
     """
 
     ring: Codes  # (REMEMBERED, labelers): row t sits in slot t mod REMEMBERED
     totals: Ints  # (KEPT, numbers): sums up to the end of block b - 1 in slot b mod KEPT
     base: Ints  # (numbers,): the same where the present episode begins
     born: Ints  # (labelers,): the block in which a labeler first voted, -1 before that
+    prior: Floats  # (numbers,): how much each varied in episodes that are over, against coins
     head: Ints  # (HEAD,): rows seen, the block at which the episode began, and what was found
     n_classes: int
 
@@ -52,7 +53,7 @@ class Watched(NamedTuple):
 @jit
 def n_numbers(n_labelers: int, n_shares: int) -> int:
     """Length of a line of totals."""
-    return 7 * n_labelers + 3 * n_shares + 1
+    return 3 * n_labelers + n_shares + 2
 
 
 @jit
@@ -65,36 +66,42 @@ def close_block(rows: Codes, first: int, watched: Watched, block: int, words: Wo
         count_two_classes(rows, first, words, digits, after)
     else:
         count_classes(rows, first, watched.n_classes, after)
-    at = 3 * n + shares
-    decided = 0
-    for s in range(shares):
-        decided += after[3 * n + s]
     for h in range(n):
-        seen, hits, votes = after[h], after[n + h], after[2 * n + h]
-        after[at + h] = hits * hits
-        after[at + n + h] = hits * seen
-        after[at + 2 * n + h] = seen * seen
-        after[at + 3 * n + h] = votes * votes
-        if votes > 0 and watched.born[h] < 0:
+        if after[2 * n + h] > 0 and watched.born[h] < 0:
             watched.born[h] = block
-    at += 4 * n
-    for s in range(shares):
-        after[at + s] = after[3 * n + s] * after[3 * n + s]
-        after[at + shares + s] = after[3 * n + s] * decided
-    after[at + 2 * shares] = decided * decided
+    after[3 * n + shares] = 0
+    for s in range(3 * n, 3 * n + shares):
+        after[3 * n + shares] += after[s]
+    after[3 * n + shares + 1] = BLOCK
     for d in range(after.shape[0]):
         after[d] += before[d]
 
 
 @jit
-def spread_of(hits: int, seen: int, squares: float, products: float, lengths: float, blocks: int) -> float:
-    """How much blocks vary, against coins of the same rate: 1 for coins, more where rows come in runs."""
-    if blocks < 2 or hits == 0 or hits == seen:
-        return 1.0
-    rate = hits / seen
-    chance = rate * (1.0 - rate) * seen / blocks  # of the sum of squares below, for each block
-    found = (squares - 2.0 * rate * products + rate * rate * lengths) / ((blocks - 1) * chance)
-    return max(1.0, (STEADY + (blocks - 1) * found) / (STEADY + blocks - 1))
+def spread_of(totals: Ints, hits: int, seen: int, first: int, change: int, span: int, prior: float) -> float:
+    """How much stretches as long as `span` vary before the change, against coins of the same rate: 1 for coins, more
+    where rows come in runs.
+
+    `hits` and `seen` are columns of the totals, `first` and `change` blocks. Stretches of 1, 2, 4 ... blocks: where
+    there are few long ones, they are taken to vary as the shorter ones do.
+    """
+    spread, length = prior, 1
+    while length <= span and change - 2 * length >= first:
+        groups = (change - first) // length
+        begin = change - groups * length
+        all_seen = totals[change % KEPT, seen] - totals[begin % KEPT, seen]
+        all_hits = totals[change % KEPT, hits] - totals[begin % KEPT, hits]
+        if 0 < all_hits < all_seen:
+            rate, squares = all_hits / all_seen, 0.0
+            for g in range(groups):
+                low, high = (begin + g * length) % KEPT, (begin + (g + 1) * length) % KEPT
+                apart = totals[high, hits] - totals[low, hits] - rate * (totals[high, seen] - totals[low, seen])
+                squares += apart * apart
+            found = squares * groups / ((groups - 1) * rate * (1.0 - rate) * all_seen)
+            mixed = (STEADY * spread + (groups - 1) * found) / (STEADY + groups - 1)
+            spread = max(1.0, mixed) if length == 1 else max(spread, mixed)
+        length *= 2
+    return spread
 
 
 @jit
@@ -156,61 +163,57 @@ def glance(
 
 
 @jit
+def end_episode(watched: Watched, change: int) -> None:
+    """Remember how much everything varied in the episode that ends at this block."""
+    n, shares = watched.ring.shape[1], min(watched.n_classes, CLASSES)
+    first = max(watched.head[START], watched.head[CLOCK] // BLOCK - KEPT + 1)
+    for hits in range(n, 3 * n + shares):
+        seen = hits - n if hits < 2 * n else 3 * n + shares + 1 if hits < 3 * n else 3 * n + shares
+        watched.prior[hits] = spread_of(watched.totals, hits, seen, first, change, FINE, watched.prior[hits])
+
+
+@jit
 def compare(watched: Watched, block: int, span: int, limit: float) -> bool:
     """Whether the last blocks differ from all before them in the episode; says in `head` by what."""
     n, shares = watched.ring.shape[1], min(watched.n_classes, CLASSES)
-    now, then, base = watched.totals[block % KEPT], watched.totals[(block - span) % KEPT], watched.base
-    start, change = watched.head[START], block - span
-    at = 3 * n + shares
+    decided, rows = 3 * n + shares, 3 * n + shares + 1
+    start = watched.head[START]
     best = limit
     watched.head[FIRED_WHAT] = NOTHING
     for h in range(n):
-        hits, seen = now[n + h] - then[n + h], now[h] - then[h]
-        hits_b, seen_b = then[n + h] - base[n + h], then[h] - base[h]
-        if may_stray(hits, seen, hits_b, seen_b, limit):
-            aa, am = then[at + h] - base[at + h], then[at + n + h] - base[at + n + h]
-            mm = then[at + 2 * n + h] - base[at + 2 * n + h]
-            told = surprise(hits, seen, hits_b, seen_b) / spread_of(hits_b, seen_b, aa, am, mm, change - start)
-            if told > best:
-                best = told
-                watched.head[FIRED_WHAT], watched.head[FIRED_WHO] = AGREEMENT, h
+        told = strayed(watched, n + h, h, start, block, span, best)
+        if told > best:
+            best = told
+            watched.head[FIRED_WHAT], watched.head[FIRED_WHO] = AGREEMENT, h
         since = max(start, watched.born[h])
-        if watched.born[h] < 0 or since >= change:
-            continue
-        votes, rows = now[2 * n + h] - then[2 * n + h], span * BLOCK
-        votes_b, rows_b = then[2 * n + h] - base[2 * n + h], (change - since) * BLOCK
-        if may_stray(votes, rows, votes_b, rows_b, limit):
-            vv = then[at + 3 * n + h] - base[at + 3 * n + h]
-            varies = spread_of(votes_b, rows_b, vv, votes_b * BLOCK, rows_b * BLOCK, change - since)
-            told = surprise(votes, rows, votes_b, rows_b) / varies
-            if told > best:
-                best = told
-                watched.head[FIRED_WHAT], watched.head[FIRED_WHO] = COVERAGE, h
-    compare_shares(watched, block, span, best)
+        told = strayed(watched, 2 * n + h, rows, since, block, span, best) if watched.born[h] >= 0 else 0.0
+        if told > best:
+            best = told
+            watched.head[FIRED_WHAT], watched.head[FIRED_WHO] = COVERAGE, h
+    for s in range(shares if shares > 2 else 1):
+        told = strayed(watched, 3 * n + s, decided, start, block, span, best)
+        if told > best:
+            best = told
+            watched.head[FIRED_WHAT], watched.head[FIRED_WHO] = BALANCE, s
     watched.head[FIRED_SPAN] = span
     return bool(watched.head[FIRED_WHAT] != NOTHING)
 
 
 @jit
-def compare_shares(watched: Watched, block: int, span: int, best: float) -> None:
-    """The same for the share of each class."""
-    n, shares = watched.ring.shape[1], min(watched.n_classes, CLASSES)
-    now, then, base = watched.totals[block % KEPT], watched.totals[(block - span) % KEPT], watched.base
-    blocks = block - span - watched.head[START]
-    at = 7 * n + shares
-    seen, seen_b = 0, 0
-    for s in range(3 * n, 3 * n + shares):
-        seen += now[s] - then[s]
-        seen_b += then[s] - base[s]
-    for s in range(shares if shares > 2 else 1):
-        hits, hits_b = now[3 * n + s] - then[3 * n + s], then[3 * n + s] - base[3 * n + s]
-        if may_stray(hits, seen, hits_b, seen_b, best):
-            ll, ld = then[at + s] - base[at + s], then[at + shares + s] - base[at + shares + s]
-            dd = then[at + 2 * shares] - base[at + 2 * shares]
-            told = surprise(hits, seen, hits_b, seen_b) / spread_of(hits_b, seen_b, ll, ld, dd, blocks)
-            if told > best:
-                best = told
-                watched.head[FIRED_WHAT], watched.head[FIRED_WHO] = BALANCE, s
+def strayed(watched: Watched, hits: int, seen: int, since: int, block: int, span: int, limit: float) -> float:
+    """How surprising the last blocks are in one column of the totals, if they come near the limit; otherwise 0."""
+    totals, base, change = watched.totals, watched.base, block - span
+    if since >= change:
+        return 0.0
+    now, then = block % KEPT, change % KEPT
+    a, m = totals[now, hits] - totals[then, hits], totals[now, seen] - totals[then, seen]
+    b = totals[then, hits] - base[hits]
+    # Rows since a labeler's first vote, or since the episode began.
+    before = totals[then, seen] - base[seen] - (since - watched.head[START]) * BLOCK
+    if not may_stray(a, m, b, before, limit):
+        return 0.0
+    first = max(since, block - KEPT + 1)
+    return surprise(a, m, b, before) / spread_of(totals, hits, seen, first, change, span, watched.prior[hits])
 
 
 @jit

@@ -17,7 +17,6 @@ from driftvote.labels import tie_draws
 from driftvote.marks import Marks, refuse_values_for_chunks
 from driftvote.models.admission import (
     Admitted,
-    aligned,
     aligned_for_prediction,
     checked_times,
     parts_by_roster,
@@ -185,9 +184,9 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
             self._roster, self._engine = roster, engine
             events += self._noticed(engine, codes, parts[-1].estimates, sliced(batch.times, part))
         self._settle(admitted)
-        rows, said = rows_by_roster(batch, self._roster), joined(parts)
-        context = (self._form, self._roster.names, batch.origin)
-        out = LabeledStream(said.labels, said.proba, said.estimates, rows, *context, events, first)
+        said, roster = joined(parts), self._roster
+        context = (rows_by_roster(batch, roster), self._form, roster.names, batch.origin)
+        out = LabeledStream(said.labels, said.proba, said.estimates, *context, events, first)
         self._tell(events)
         return out
 
@@ -248,7 +247,7 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
     def _prepared(self, batch: Batch, part: slice, roster: Roster) -> tuple[Codes, Engine]:
         """The rows of one part as the engine wants them, and the engine for its labelers."""
         engine = self._engine_for(roster)
-        codes = batch.codes[part] if batch.names in (None, roster.names) else aligned(batch, roster)[part]
+        codes = rows_by_roster(batch, roster)[part]
         if self.abstentions == "random":
             codes = fill_abstentions(codes, self.seed, engine.n_rows, self._form.n_classes)
         return codes, engine
