@@ -152,7 +152,8 @@ def deviates(hits: Bools, seen: Bools, split: int) -> Floats:
         rate = (a + b) / (m + big)
         told = 2.0 * (_part(a, m, rate) + _part(b, big, rate))
         sign = np.sign(a / m - b / big)
-    known = (m >= LEAST) & (big >= LEAST) & (rate > 0.0) & (rate < 1.0)
+    # The watch has seen enough votes; after the very row of the change there may be few, and still clear.
+    known = (m > 0) & (big >= LEAST) & (rate > 0.0) & (rate < 1.0)
     return np.where(known, sign * np.sqrt(np.maximum(told, 0.0) / _spread(hits & seen, seen, split)), 0.0)
 
 

@@ -186,7 +186,7 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
         self._settle(admitted)
         said, roster = joined(parts), self._roster
         context = (rows_by_roster(batch, roster), self._form, roster.names, batch.origin)
-        out = LabeledStream(said.labels, said.proba, said.estimates, *context, events, first)
+        out = LabeledStream(said.labels, said.proba, said.estimates, *context, self._if_watched(events), first)
         self._tell(events)
         return out
 

@@ -16,6 +16,7 @@ class RecentRows:
 
     n_classes: int
     n_labelers: int
+    estimator = "triplet"  # whose bands fit
 
     @property
     def n_rows(self) -> int:

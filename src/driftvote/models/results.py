@@ -64,7 +64,7 @@ class LabeledStream:
         form: VoteFormat,
         labelers: tuple[str, ...],
         origin: Origin | None = None,
-        events: Sequence[DriftEvent] = (),
+        events: Sequence[DriftEvent] | None = None,
         first_row: int = 0,
     ) -> None:
         self.codes = codes
@@ -74,7 +74,8 @@ class LabeledStream:
         self._estimates = estimates
         self._form = form
         self._origin = origin or Origin()
-        self.events = list(events)
+        self.events = list(events or ())
+        self.watched = events is not None  # whether anybody looked for events
         self.first_row = first_row
 
     @property
@@ -152,9 +153,13 @@ class LabeledStream:
             self._form,
             self.labelers,
             kept,
-            [event for event in self.events if event.row - self.first_row in range(len(self))[place]],
+            self._events_at(range(len(self))[place]),
             self.first_row + range(len(self))[place].start,
         )
+
+    def _events_at(self, places: range) -> list[DriftEvent] | None:
+        found = [event for event in self.events if event.row - self.first_row in places]
+        return found if self.watched else None
 
     def __iter__(self) -> Iterator[Step]:
         return (Step(self, row) for row in range(len(self)))

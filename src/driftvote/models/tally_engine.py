@@ -134,6 +134,8 @@ class TripletEngine(TallyEngine):
 class ConfusionEngine(TallyEngine):
     """Class-conditional labelers: fitted to the window every so often, by the row's number."""
 
+    estimator = "confusion"
+
     def __init__(
         self, watch: Watch, rule: Rule, n_labelers: int, plan: tuple[int, Floats], tally: Tally | None = None
     ) -> None:

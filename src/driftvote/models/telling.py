@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from driftvote import drift
-from driftvote.bands import half_width
+from driftvote.bands import calibrated_half_width
 from driftvote.diagnosis import Diagnosis, plurality
 from driftvote.drift import DriftEvent, LabelerChange
 from driftvote.kernels.layout import Codes, Floats
@@ -37,7 +37,7 @@ def told_event(noticed: Noticed, engine: Engine, book: BlockBook, form: VoteForm
         since_time=since_time,
         about=noticed.about,
         about_time=None if time is None else book.time_at(noticed.about),
-        kind=kind_of(told, changes),
+        kind=told.kind,
         labelers=changes,
         pairs=tuple((roster.names[i], roster.names[j]) for i, j in told.pairs),
         window_before=book.window_before(noticed.since[0]),
@@ -55,7 +55,8 @@ class Side:
         self.accuracies = engine.accuracies_of(rows)
         self.coverage = np.asarray((rows >= 0).mean(axis=0))
         size = np.array([float(len(rows))])
-        half = half_width(self.accuracies[None], self.coverage[None], size, engine.n_classes, engine.fills_in)[0]
+        how = (engine.n_classes, engine.fills_in, engine.estimator)
+        half = calibrated_half_width(self.accuracies[None], self.coverage[None], size, *how)[0]
         self.low = np.clip(self.accuracies - half, 0.0, 1.0)
         self.high = np.clip(self.accuracies + half, 0.0, 1.0)
 
@@ -68,14 +69,18 @@ class Side:
 
 def labeler_changes(told: Diagnosis, sides: list[Side], names: tuple[str, ...]) -> tuple[LabelerChange, ...]:
     """Who changed, the clearest first: in the way the event is about, then in other ways."""
-    words: dict[int, str] = {}
-    accuracy = {h: ("better" if z > 0 else "worse", abs(z)) for h, z in told.moved.items()}
-    votes = {h: ("votes more" if z > 0 else "votes less", abs(z)) for h, z in told.votes.items()}
-    order = (votes, accuracy) if told.kind == drift.COVERAGE else (accuracy, votes)
-    for found in order:
-        for h, (word, _) in sorted(found.items(), key=lambda one: -one[1][1]):
-            words.setdefault(h, word)
     before, after = sides
+    moved = {h: z for place, (h, z) in enumerate(told.moved.items()) if not place or _seen_too(h, z, before, after)}
+    if told.kind == drift.EVERYTHING:
+        # So many changed that the others have nobody left to be compared with: the estimates speak for them.
+        apart = np.where(after.low > before.high, 1.0, np.where(after.high < before.low, -1.0, 0.0))
+        moved |= {int(h): float(apart[h]) for h in np.flatnonzero(apart) if h not in moved}
+    words: dict[int, str] = {}
+    accuracy = {h: "better" if z > 0 else "worse" for h, z in moved.items()}
+    votes = {h: "votes more" if z > 0 else "votes less" for h, z in told.votes.items()}
+    for found in (votes, accuracy) if told.kind == drift.COVERAGE else (accuracy, votes):
+        for h, word in found.items():
+            words.setdefault(h, word)
     return tuple(
         LabelerChange(
             name=names[h],
@@ -93,6 +98,6 @@ def labeler_changes(told: Diagnosis, sides: list[Side], names: tuple[str, ...]) 
     )
 
 
-def kind_of(told: Diagnosis, changes: tuple[LabelerChange, ...]) -> str:
-    """The kind of event."""
-    return told.kind
+def _seen_too(h: int, z: float, before: Side, after: Side) -> bool:
+    """Whether the estimates moved the way the agreement did; beside a clear change, small ones may be echoes of it."""
+    return bool((after.accuracies[h] - before.accuracies[h]) * z > 0.0)

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from driftvote.models.results import LabeledStream
 
 
+def estimator_of(estimates: Estimates) -> str:
+    """Whose bands fit these estimates."""
+    return "confusion" if isinstance(estimates, FitEstimates) else "triplet"
+
+
 def bands_of(estimates: Estimates, n_classes: int, kind: str, tau: float, delta: float) -> tuple[Floats, Floats]:
     """Lower and upper ends of the band around each accuracy."""
     if kind not in ("calibrated", "bound"):
@@ -33,8 +38,8 @@ def bands_of(estimates: Estimates, n_classes: int, kind: str, tau: float, delta:
             bound_half_width(windows, accuracies.shape[1], n_classes, rule)[:, None], accuracies.shape[1], 1
         )
     else:
-        estimator = "confusion" if isinstance(estimates, FitEstimates) else "triplet"
-        half = calibrated_half_width(accuracies, coverage, windows, n_classes, estimates.rule.diluted, estimator)
+        how = (n_classes, estimates.rule.diluted, estimator_of(estimates))
+        half = calibrated_half_width(accuracies, coverage, windows, *how)
     return np.maximum(accuracies - half, 0.0), np.minimum(accuracies + half, 1.0)
 
 

@@ -225,6 +225,10 @@ class Watching:
         self._ready_to_watch(engine, len(rows))
         return engine.label(rows, draws) if marks is None else engine.label_marked(rows, draws, marks)
 
+    def _if_watched(self, found: list[DriftEvent]) -> list[DriftEvent] | None:
+        """The events, or None where nobody looks for them."""
+        return None if self.false_event_rate is None else found
+
     def _tell(self, found: list[DriftEvent]) -> None:
         """Call back, once everything is in its place: what the callback raises leaves a whole state behind."""
         for event in found if self.on_event is not None else ():
