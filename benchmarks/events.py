@@ -152,7 +152,7 @@ def changes() -> list[Change]:
         Change("one of twenty, 0.9 to 0.6", np.hstack([one, *[flat] * 2, flat[:, :2]]), at, first, LABELER),
         Change("one votes on 40% of the rows, not 90%", flat, at, first, ("coverage",), coverage=less),
         Change("class 1 on 70% of the rows, not 50%", flat, at, none, BALANCE, balance=_moved(at, rows, 0.8, 0.8)),
-        Change("the same, accuracy by class 0.95 and 0.7", flat, at, none, BALANCE, balance=_moved(at, rows, 0.95, 0.7)),
+        Change("the same, right by class 0.95 and 0.7", flat, at, none, BALANCE, balance=_moved(at, rows, 0.95, 0.7)),
     ]  # fmt: skip
 
 

@@ -57,6 +57,7 @@ class NaiveWatch:
         self.rows: list[list[int]] = []
         self.blocks: list[dict[str, tuple[int, int]]] = []
         self.start = 0
+        self.pending: tuple[str, int] | None = None
         self.prior: dict[str, float] = {}
 
     def add(self, row: list[int]) -> tuple[str, int] | None:
@@ -65,12 +66,16 @@ class NaiveWatch:
         if len(self.rows) % BLOCK:
             return None
         self.blocks.append(counted(self.rows[-BLOCK:], self.n_classes))
+        if self.pending is not None:
+            (name, span), self.pending = self.pending, None
+            return name, span + 1
         for span in SPANS:
             due = span <= FINE or len(self.blocks) % (span // FINE) == 0
             if due and len(self.blocks) - span > self.start:
                 found = self.compare(span)
                 if found is not None:
-                    return found, span
+                    self.pending = found, span  # told a block later
+                    return None
         return None
 
     def compare(self, span: int) -> str | None:

@@ -24,6 +24,7 @@ from driftvote.kernels.watching import (
     FIRED_WHO,
     HEAD,
     KEPT,
+    PENDING,
     REMEMBERED,
     SPANS,
     START,
@@ -117,7 +118,7 @@ class Watcher:
         done = 0
         while done < len(rows):
             done = watch_rows(rows, done, self.watched, self.limit)
-            if self.watched.head[FIRED_WHAT]:
+            if self.watched.head[FIRED_WHAT] and not self.watched.head[PENDING]:
                 noticed = self._diagnosed()
                 found += [] if noticed is None else [noticed]
                 self.watched.head[FIRED_WHAT] = 0

@@ -29,7 +29,7 @@ LEAST = 16
 STEADY = 8
 """Stretches that count for "it varies as coins do", or as shorter stretches do, before any have been seen."""
 
-CLOCK, START, FIRED_WHAT, FIRED_WHO, FIRED_SPAN, HEAD = 0, 1, 2, 3, 4, 5
+CLOCK, START, FIRED_WHAT, FIRED_WHO, FIRED_SPAN, PENDING, HEAD = 0, 1, 2, 3, 4, 5, 6
 NOTHING, AGREEMENT, COVERAGE, BALANCE = 0, 1, 2, 3
 
 
@@ -245,7 +245,7 @@ def keep(rows: Codes, first: int, last: int, watched: Watched) -> None:
 
 @jit
 def watch_rows(rows: Codes, begin: int, watched: Watched, limit: float) -> int:
-    """Let rows in from `begin` on, up to the end of them or of the block at which a change is found.
+    """Let rows in from `begin` on, up to the end of them or of the block at which a change is told.
 
     Returns how many of the rows are in.
     """
@@ -265,6 +265,11 @@ def watch_rows(rows: Codes, begin: int, watched: Watched, limit: float) -> int:
             keep(rows, kept, place, watched)
             kept = place
             close_block(watched.ring, block * BLOCK % REMEMBERED, watched, block, words, digits)
-        found = look(watched, limit)
+        # What is found is told a block later: with more rows since the change, it is clearer who it was.
+        if watched.head[PENDING]:
+            watched.head[PENDING], found = 0, True
+            watched.head[FIRED_SPAN] += 1
+        elif look(watched, limit):
+            watched.head[PENDING] = 1
     keep(rows, kept, place, watched)
     return place
