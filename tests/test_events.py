@@ -274,7 +274,7 @@ def test_the_report_tells_events():
     assert report_from_json(report_to_json(report)) == report
     page = render(report)
     assert "2 drift events; 2 labelers changed" in page
-    assert '"slot":"event"' in page
+    assert '"name":"event"' in page
     later = from_arrays(VOTES[1000:], out=out[1000:])
     assert [event.row for event in later.events] == [out.events[1].row - 1000]
     quiet = from_arrays(VOTES[:500])

@@ -64,7 +64,7 @@ class DriftEvent:
     ----------
     row: number (from 0) of the row at which it was noticed.
     time: the caller's time of that row; None without times.
-    since: first and last row between which it most likely happened; `about` is the likeliest.
+    since, about: first and last row between which it most likely happened, and the likeliest.
     since_time, about_time: the same in times, to within a block of 64 rows.
     kind: one of `KINDS`.
     labelers: who changed, the clearest change first; empty for a change of the class balance.

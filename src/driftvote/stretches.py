@@ -135,9 +135,7 @@ class LongChunks:
         """Learn from each row."""
         self._go_through(rows, state, lambda *_: [])
 
-    def _go_through(
-        self, rows: Codes, state: StreamState, work: Callable[[int, int, int, int], list[Piece]]
-    ) -> None:
+    def _go_through(self, rows: Codes, state: StreamState, work: Callable[[int, int, int, int], list[Piece]]) -> None:
         with _Threads(self.n_jobs) as threads:
             if self.clock != state.n_rows:
                 self._rebuild(state, threads)

@@ -21,14 +21,14 @@ from driftvote.kernels.refits import (
     label_with_refits,
     vote_by_fit,
 )
-from driftvote.kernels.tallies import Tally, absorb_rows, sum_up
+from driftvote.kernels.tallies import Tally, absorb_rows
 from driftvote.labels import weighted_vote
 from driftvote.marks import Marks
 from driftvote.models.engine import Arrays, Engine, Labeled, expect
 from driftvote.models.estimates import EqualEstimates, Estimates, WindowEstimates
 from driftvote.models.fit_estimates import FitEstimates
 from driftvote.models.id_book import IdBook
-from driftvote.tallies import empty_tally, recent_slots, recounted
+from driftvote.tallies import empty_tally, recent_slots, recounted, tally_of
 
 
 class TallyEngine(Engine):
@@ -216,10 +216,7 @@ class ConfusionEngine(TallyEngine):
 
     def accuracies_of(self, rows: Codes) -> Floats:
         fit = room_for_fits(1, self.n_labelers, self.n_classes)
-        size = np.array([len(rows)])
-        alone = empty_tally(size, self.n_labelers, self.n_classes, self.tally.stride, 0)
-        tally = recounted(rows, np.full(len(rows), -1), len(rows), size, alone)
-        sum_up(0, size, tally)
+        tally = tally_of(rows, self.n_classes, self.tally.stride)
         fit_window(tally, 0, len(rows), self.plan.given, kept(fit, 0))
         return np.asarray(fit.accuracy[0])
 

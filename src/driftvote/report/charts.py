@@ -79,11 +79,11 @@ def marks(report: Report, axis: TimeAxis) -> list[Figure]:
     shapes = []
     for number, event in enumerate(report.events, 1):
         first, last = (axis.at(row) for row in event.since)
-        shapes.append({**whole, "type": "rect", "x0": first, "x1": last, "line": {"width": 0}, "slot": "event"})
+        shapes.append({**whole, "type": "rect", "x0": first, "x1": last, "line": {"width": 0}, "name": "event"})
         x = axis.at(event.about)
         label = {"text": str(number), "textposition": "end", "textangle": 0, "xanchor": "left", "yanchor": "top"}
         told = {"label": label} if len(report.events) <= MOST_NUMBERS else {}
-        shapes.append({**whole, "type": "line", "x0": x, "x1": x, "line": line, "slot": "event", **told})
+        shapes.append({**whole, "type": "line", "x0": x, "x1": x, "line": line, "name": "event", **told})
     return shapes
 
 
