@@ -15,7 +15,6 @@ from driftvote.kernels.agreements import vote_of
 from driftvote.kernels.layout import Codes, Ints
 from driftvote.kernels.tallies import SPREAD, Tally, keys_tell_all
 
-
 FEW_KEYS = 1 << 12
 """Up to so many different rows each has a place of its own: clearing the places costs less than searching them."""
 
