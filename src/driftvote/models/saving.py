@@ -6,12 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from driftvote.errors import StateError
-from driftvote.files.state import read_state, write_state
+from driftvote.files.state import Arrays, read_state, write_state
 from driftvote.labelers import Roster
 
 
 def write_model(model: Any, path: str | Path) -> None:
     """Write settings and state, whole or not at all."""
+    write_state(path, *state_of(model))
+
+
+def state_of(model: Any) -> tuple[dict[str, Any], Arrays]:
+    """Settings and state as a header and arrays."""
     for value in (*model._form.classes, model._form.abstain):
         if not isinstance(value, (str, int, float, type(None))):
             raise StateError(f"class {value!r} cannot be written to a state file; use text or numbers as classes")
@@ -27,7 +32,7 @@ def write_model(model: Any, path: str | Path) -> None:
     if record is not None:
         header["watch"] = record.to_plain()
         arrays = arrays | record.watcher.arrays()
-    write_state(path, header, arrays)
+    return header, arrays
 
 
 def read_model(path: str | Path, wanted: type, kinds: dict[str, Any]) -> Any:
