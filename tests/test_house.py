@@ -23,7 +23,7 @@ FLOORS = [
     ["theory", "randomness", "agreements", "windows", "accuracies", "weights", "labels", "votes", "labelers", "doors", "frames", "frames_out", "times", "stretches", "marks", "tallies", "committee", "dependence", "bands", "drift", "diagnosis", "watching"],
     ["files", "streams"],
     ["models"],
-    ["experiments", "report"],
+    ["experiments", "report", "live"],
     ["cli", "__main__"],
 ]  # fmt: skip
 FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}

@@ -1,0 +1,112 @@
+"""The parts of a watched stream, one by one: lines from a descriptor, complaints, the events file."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+
+import pytest
+
+from driftvote.live import announcing
+from driftvote.live.announcing import EventFile, Voice
+from driftvote.live.lines import LineSource, Pause, Stop, stopping, write_all
+
+
+def lines_in(data: bytes, cuts: int, longest: int = 1 << 24) -> list[bytes | Pause]:
+    """What comes out if the data comes in pieces of so many bytes."""
+    read_end, write_end = os.pipe()
+
+    def feed() -> None:
+        for start in range(0, len(data), cuts):
+            os.write(write_end, data[start : start + cuts])
+        os.close(write_end)
+
+    thread = threading.Thread(target=feed)
+    thread.start()
+    source, found = LineSource(read_end, Stop(), longest), []
+    while (line := source.next(None)) is not Pause.END:
+        found.append(line)
+    assert source.next(None) is Pause.END, "the end stays the end"
+    thread.join()
+    os.close(read_end)
+    return found
+
+
+@pytest.mark.parametrize("cuts", [1, 3, 7, 1000])
+def test_lines_do_not_depend_on_the_pieces_they_come_in(cuts):
+    data = b"one\n\ntwo\r\n" + b"x" * 40 + b"\n" + b"y" * 9 + b"\nlast"
+    assert lines_in(data, cuts) == [b"one", b"", b"two\r", b"x" * 40, b"y" * 9, b"last"]
+    too_long = [Pause.TOO_LONG if len(line) > 10 else line for line in lines_in(data, cuts)]
+    assert lines_in(data, cuts, longest=10) == too_long
+    assert lines_in(b"z" * 50, cuts, longest=10) == [Pause.TOO_LONG]
+
+
+def test_waiting_ends_with_time_or_a_signal():
+    read_end, write_end = os.pipe()
+    with stopping() as stop:
+        source = LineSource(read_end, stop)
+        start = time.perf_counter()
+        assert source.next(0.05) is Pause.IDLE
+        assert time.perf_counter() - start >= 0.04
+        os.write(write_end, b"half")
+        assert source.next(0.01) is Pause.IDLE
+        threading.Timer(0.05, os.kill, [os.getpid(), 15]).start()
+        assert source.next(None) is Pause.IDLE
+        assert stop.signal == 15
+        os.write(write_end, b" and half\n")
+        assert source.next(None) == b"half and half"
+        with pytest.raises(KeyboardInterrupt):
+            stop.ask(15)
+    for end in (read_end, write_end):
+        os.close(end)
+
+
+def test_everything_is_written_however_slow_the_reader_is():
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    data, got = os.urandom(500_000), bytearray()
+
+    def read() -> None:
+        while piece := os.read(read_end, 10_000):
+            got.extend(piece)
+            time.sleep(0.0005)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    write_all(write_end, data)
+    os.close(write_end)
+    thread.join()
+    os.close(read_end)
+    assert bytes(got) == data
+
+
+def test_a_flood_of_complaints_is_counted_not_shown(capsys, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(announcing.time, "monotonic", lambda: clock[0])
+    voice = Voice(quiet=True)
+    for number in range(announcing.A_SECOND + 5):
+        voice.complain(f"line {number}")
+    clock[0] = 1.0
+    voice.complain("another")
+    voice.say("quiet people do not hear this")
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == announcing.A_SECOND + 1
+    assert said[-1] == "driftvote: another (and 5 more before it)"
+
+
+def test_the_events_file_holds_each_event_of_a_stream_once(tmp_path):
+    path = tmp_path / "events.jsonl"
+    first = {"type": "event", "stream": "s", "number": 1, "row": 70}
+    path.write_text(json.dumps(first) + "\nnot ours\n" + '{"type": "event", "str')  # a crash in the middle of a line
+    file = EventFile(path, "s")
+    file.add(first)
+    file.add({**first, "number": 2, "row": 90})
+    file.close()
+    other = EventFile(path, "t")
+    other.add({**first, "stream": "t"})
+    other.close()
+    lines = path.read_text().splitlines()
+    assert [json.loads(line)["number"] for line in lines if line.endswith("}")] == [1, 2, 1]
+    assert len(lines) == 5
