@@ -7,7 +7,7 @@ DATA ?= ../shared/data
 JOBS ?= 2
 
 .PHONY: help install demo test test-jit test-nojit test-bare check format golden picture clean docs reproduce \
-	bench bench-quick bench-check bench-peers bench-files quality quality-ablation committee events-bench bands
+	bench bench-quick bench-check bench-peers bench-files quality quality-ablation committee events-bench bands watch-bench
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -94,6 +94,9 @@ bench-check: $(VENV)/.dev  ## slower, against a majority vote, than the committe
 
 bench-files: $(VENV)/.dev  ## files against memory, a few minutes; writes docs/files.md
 	$(BIN)/python -m benchmarks.files
+
+watch-bench: $(VENV)/.dev  ## latency, memory and kills of driftvote watch, some minutes; writes the tables of docs/watch.md
+	$(BIN)/python -m benchmarks.watch
 
 # Each peer has its own environment; one that cannot be installed is reported and left out.
 bench-peers: $(VENV)/.dev  ## the libraries that are compared with, below .bench-envs/
