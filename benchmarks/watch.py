@@ -57,7 +57,9 @@ def watching(*options: object, **keys: Any) -> subprocess.Popen[bytes]:
 
 def ended(process: subprocess.Popen[bytes]) -> None:
     assert process.stdin is not None
+    assert process.stdout is not None
     process.stdin.close()
+    process.stdout.close()
     if process.wait():
         raise RuntimeError(f"driftvote watch ended with {process.returncode}")
 
