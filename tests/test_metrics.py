@@ -51,7 +51,8 @@ def test_the_file_says_what_is_known(tmp_path):
     for place, name in enumerate(model.labelers):
         for what, values in (("accuracy", model.accuracies), ("coverage", model.coverage), ("weight", model.weights)):
             assert samples[f"driftvote_labeler_{what}", (("labeler", name),)] == values[place]
-    assert NASTY in model.labelers
+    low, high = (samples[f"driftvote_labeler_accuracy_{end}", (("labeler", NASTY),)] for end in ("low", "high"))
+    assert low <= model.accuracies[0] <= high
     assert model.labelers[0] == NASTY
     assert samples["driftvote_window_length", ()] == model.window
     assert samples["driftvote_rows_total", ()] == 2

@@ -91,7 +91,7 @@ def test_a_talk_line_by_line(tmp_path):
     """Answers come at once; labelers join; verified rows, late lines, unknown votes; SIGTERM with half a line there."""
     votes = votes_that_drift(40, 10_000)
     talk = Talk(
-        "--unknown", "abstain", "--keep-ids", "--proba", "--accuracies", "--weights", "--review-below", 1.0,
+        "--unknown", "abstain", "--keep-ids", "--proba", "--accuracies", "--weights", "--explain", "--review-below", 1.0,
         "--state", tmp_path / "s.npz", "--metrics", tmp_path / "m.prom",
     )  # fmt: skip
     for number, row in enumerate(votes):
@@ -101,6 +101,12 @@ def test_a_talk_line_by_line(tmp_path):
     assert answer["proba"][answer["label"]] == answer["probability"]
     assert answer["needs_review"] is True
     assert set(answer["accuracies"]) == set(answer["weights"]) == set(row_of(votes[0]))
+    parts = {part["labeler"]: part for part in answer["explain"]["votes"]}
+    assert {name: part["vote"] for name, part in parts.items()} == row_of(votes[-1])
+    assert [part["for_label"] for part in parts.values()] == [
+        part["vote"] == answer["label"] for part in parts.values()
+    ]
+    assert answer["explain"]["overruled"] == (answer["explain"]["majority"] != answer["label"])
     joined = talk.ask(json.dumps({"votes": {"judge-z@v2": "safe", "judge-a@v1": "SAFE", "judge-b@v1": float("nan")}}))
     assert joined["unknown"] == {"judge-a@v1": "SAFE"}
     assert joined["n_votes"] == 1

@@ -62,6 +62,9 @@ def watch(
         bool, _option("--accuracies", help="Add the accuracy of each labeler.", panel=_ANSWERS)
     ] = False,
     weights: Annotated[bool, _option("--weights", help="Add the weight of each labeler.", panel=_ANSWERS)] = False,
+    explain: Annotated[
+        bool, _option("--explain", help="Add each labeler's part in the label.", panel=_ANSWERS)
+    ] = False,
     state: Annotated[
         Path | None, _option("--state", help="Go on from this state, and save it now and then.", panel=_STATE)
     ] = None,
@@ -109,10 +112,10 @@ def watch(
     from driftvote.live.loop import Habits
 
     wanted = Watched(
-        Answers(review_below, proba, accuracies, weights), Habits(late, keep_ids, arrival), votes, n_classes, classes,
-        abstain, labelers, unknown, model, tuple(settings or ()), state, save_every, save_lines, skip_seen, events,
-        webhook, os.environ.get("DRIFTVOTE_WEBHOOK_TOKEN"), metrics, metrics_every, metrics_port, metrics_address,
-        quiet,
+        Answers(review_below, proba, accuracies, weights, explain), Habits(late, keep_ids, arrival), votes, n_classes,
+        classes, abstain, labelers, unknown, model, tuple(settings or ()), state, save_every, save_lines, skip_seen,
+        events, webhook, os.environ.get("DRIFTVOTE_WEBHOOK_TOKEN"), metrics, metrics_every, metrics_port,
+        metrics_address, quiet,
     )  # fmt: skip
     found = run(wanted)
     if as_json:

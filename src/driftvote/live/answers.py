@@ -18,6 +18,7 @@ class Answers:
     proba: bool = False
     accuracies: bool = False
     weights: bool = False
+    explain: bool = False
 
     def of_row(self, number: int, row: Row, step: Step) -> dict[str, Any]:
         """The answer to votes; `number` is that of the row in the stream, from 0."""
@@ -41,6 +42,9 @@ class Answers:
             said["accuracies"] = dict(zip(step.labelers, step.accuracies.tolist(), strict=True))
         if self.weights:
             said["weights"] = dict(zip(step.labelers, step.weights.tolist(), strict=True))
+        if self.explain:
+            told = step.explain().as_dict()
+            said["explain"] = {key: told[key] for key in ("majority", "overruled", "votes")}
         return said
 
     def of_verification(self, verification: Verification) -> dict[str, Any]:

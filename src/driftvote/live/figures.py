@@ -10,6 +10,7 @@ from typing import Any
 from driftvote._version import __version__
 from driftvote.drift import KINDS
 from driftvote.models import LabelModel
+from driftvote.models.timelines import bands_of
 
 MOST_CLASSES = 100
 """Classes that have a count from the start; more would fill the metrics with zeros."""
@@ -55,6 +56,8 @@ class Labeler:
 
     name: str
     accuracy: float
+    accuracy_low: float
+    accuracy_high: float
     coverage: float
     weight: float
 
@@ -80,7 +83,8 @@ def look_at(
 ) -> Figures:
     """The figures now."""
     now = model._current()
-    each = zip(model.labelers, now.accuracies[0], now.coverage[0], now.weights[0], strict=True)
+    low, high = bands_of(now, len(model.classes), "calibrated", 0.1, 0.1)
+    each = zip(model.labelers, now.accuracies[0], low[0], high[0], now.coverage[0], now.weights[0], strict=True)
     labelers = tuple(Labeler(name, *(float(value) for value in values)) for name, *values in each)
     every = {str(value): 0 for value in model.classes[:MOST_CLASSES]}
     return Figures(

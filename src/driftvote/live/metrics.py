@@ -51,6 +51,8 @@ def families(found: Figures) -> list[Family]:
         _gauge("window_length", "How many of the last rows count now.", [({}, found.window)]),
         _gauge("labelers", "Labelers that have been named.", [({}, len(found.labelers))]),
         _gauge("labeler_accuracy", "How often a labeler is right when it votes, now.", _each(found, "accuracy")),
+        _gauge("labeler_accuracy_low", "Lower end of the accuracy's 95% band.", _each(found, "accuracy_low")),
+        _gauge("labeler_accuracy_high", "Upper end of the accuracy's 95% band.", _each(found, "accuracy_high")),
         _gauge("labeler_coverage", "Share of the window's rows on which a labeler voted.", _each(found, "coverage")),
         _gauge("labeler_weight", "What a vote of a labeler counts, now.", _each(found, "weight")),
     ]
