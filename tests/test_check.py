@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -66,11 +67,23 @@ def test_too_many_doubtful_rows_are_exit_code_4(drifted, tmp_path):
     assert sum(value for (name, _), value in samples.items() if name == "driftvote_drift_events_total") == 1
 
 
-def test_bad_input_is_exit_code_2(tmp_path):
-    for arguments in (["no.csv"], [tmp_path / "no.csv", "--last", 0]):
-        done = CliRunner().invoke(cli.app, ["check", *map(str, arguments)])
-        assert done.exit_code in (1, 2)
-        assert done.exception is not None
+def test_bad_input_is_exit_code_2(drifted, tmp_path, monkeypatch, capsys):
+    """As a shell sees it."""
+    cases = [
+        (["no.csv"], 2, "no.csv: No such file or directory"),
+        ([drifted, "--last", 0], 2, "Invalid value for '--last'"),
+        ([drifted, "--state", tmp_path / "no.npz"], 2, "no.npz: there is no such state file"),
+        ([drifted, "--stream", JUDGES[0], "--metrics", tmp_path / "m"], 2, "metrics are about one stream"),
+        ([drifted, "--quiet"], 3, ""),
+    ]
+    for arguments, code, message in cases:
+        monkeypatch.setattr(sys, "argv", ["driftvote", "check", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        shown = capsys.readouterr()
+        assert ended.value.code == code, shown.err
+        assert message in shown.err
+        assert shown.out == ""
 
 
 def test_a_state_is_begun_with_and_left_alone(tmp_path):

@@ -200,7 +200,12 @@ class Watch:
         record |= ({} if row_id is None else {"id": row_id}) | what.as_dict()
         self.outlets.voice.say(f"{kind} {number}, line {self._number:,}: {what.sentence}")
         if self.outlets.events is not None:
-            self.outlets.events.add(record)
+            try:
+                self.outlets.events.add(record)
+            except OSError as problem:
+                self.outlets.voice.warn(
+                    f"{kind} {number} could not be written to the file ({problem}); labeling goes on"
+                )
         if self.outlets.webhook is not None:
             self.outlets.webhook.post({"text": f"driftvote: {what.sentence}", **record})
 
