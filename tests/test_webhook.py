@@ -32,7 +32,7 @@ class Receiver:
                 code = answer(len(receiver.got))
                 self.send_response(code)
                 if code // 100 == 3:
-                    self.send_header("Location", "file:///etc/passwd")
+                    self.send_header("Location", "/elsewhere")
                 self.end_headers()
 
             def log_message(self, *_: Any) -> None:
