@@ -7,11 +7,17 @@ import os
 import threading
 import time
 
+import numpy as np
 import pytest
 
+from driftvote import AdaptiveLabelModel
 from driftvote.live import announcing
 from driftvote.live.announcing import EventFile, Voice
+from driftvote.live.answers import Answers
+from driftvote.live.keeping import Keeper, Place, Seen
 from driftvote.live.lines import LineSource, Pause, Stop, stopping, write_all
+from driftvote.live.loop import PANEL_EVERY, Habits, Outlets, Watch
+from driftvote.live.reading import LineReader
 
 
 def lines_in(data: bytes, cuts: int, longest: int = 1 << 24) -> list[bytes | Pause]:
@@ -110,3 +116,54 @@ def test_the_events_file_holds_each_event_of_a_stream_once(tmp_path):
     lines = path.read_text().splitlines()
     assert [json.loads(line)["number"] for line in lines if line.endswith("}")] == [1, 2, 1]
     assert len(lines) == 5
+
+
+def watched(rows: np.ndarray, tmp_path, events: EventFile) -> tuple[Watch, list[dict]]:
+    """A stream of votes on 0 and 1, watched in this process; what came of it, and the answers."""
+    lines, answers = tmp_path / "votes.jsonl", tmp_path / "answers.jsonl"
+    named = [{f"judge-{place}": int(vote) for place, vote in enumerate(row)} for row in rows]
+    lines.write_text("".join(json.dumps({"votes": votes}) + "\n" for votes in named))
+    model, place, stop = AdaptiveLabelModel(), Place(stream="s"), Stop()
+    with lines.open("rb") as source, answers.open("wb") as out:
+        parts = (
+            LineReader(model._form),
+            Answers(0.7),
+            place,
+            Keeper(None, 10, None),
+            Outlets(out.fileno(), Voice(), events),
+        )
+        watch = Watch(model, *parts, Habits(), Seen(place, wanted=False))
+        watch.run(LineSource(source.fileno(), stop), stop)
+    return watch, [json.loads(line) for line in answers.read_text().splitlines()]
+
+
+def test_near_copies_are_told_once(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = 2 * PANEL_EVERY + 10
+    truth = rng.integers(0, 2, (rows, 1))
+    votes = np.where(rng.random((rows, 5)) < 0.8, truth, 1 - truth)
+    votes[:, 4] = np.where(rng.random(rows) < 0.99, votes[:, 3], 1 - votes[:, 3])
+    events = EventFile(tmp_path / "events.jsonl", "s")
+    watch, answers = watched(votes, tmp_path, events)
+    events.close()
+    told = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    copies = [record for record in told if record["type"] == "warning" and record["kind"] == "near copies"]
+    assert [record["labelers"] for record in copies] == [["judge-3", "judge-4"]]
+    assert copies[0]["line"] == PANEL_EVERY
+    assert watch.counts.warnings == sum(record["type"] == "warning" for record in told)
+    assert copies[0]["sentence"] in capsys.readouterr().err
+    assert len(answers) == rows
+
+
+def test_an_events_file_that_fails_stops_nothing(tmp_path, capsys):
+    rng = np.random.default_rng(1)
+    truth = rng.integers(0, 2, (1200, 1))
+    accuracy = np.full((1200, 6), 0.85)
+    accuracy[800:, 0] = 0.2
+    events = EventFile(tmp_path / "events.jsonl", "s")
+    events.close()
+    events._file = -1  # nothing can be written any more
+    watch, answers = watched(np.where(rng.random((1200, 6)) < accuracy, truth, 1 - truth), tmp_path, events)
+    assert watch.model.n_detections == 1
+    assert len(answers) == 1200
+    assert "event 1 could not be written to the file (" in capsys.readouterr().err

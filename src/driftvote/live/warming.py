@@ -17,7 +17,7 @@ ROWS = 40
 def warm_up(model: LabelModel, say: Callable[[str], None]) -> None:
     """Load or compile the kernels that a model of these settings uses, on votes that are thrown away."""
     notice = threading.Timer(
-        PATIENCE, say, ["compiling for the first use here, up to half a minute; later starts find it done"]
+        PATIENCE, say, ["compiling for the first use here, half a minute or so; later starts find it done"]
     )
     notice.daemon = True
     notice.start()
