@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from driftvote.models import LabelModel
 
-PATIENCE = 1.5
+PATIENCE = 3.0
 """Seconds after which somebody who waits should know what for."""
 
 ROWS = 40
