@@ -200,22 +200,33 @@ def written(page: str, name: str, table: str) -> str:
     return f"{head}{begin}\n\n{table}\n\n{end}{tail}"
 
 
+def _latency(chosen: argparse.Namespace, folder: Path) -> str:
+    where = machine.sentence(machine.describe())
+    return f"{latency_table(latencies(chosen.rows, folder))}\n\n{chosen.rows:,} lines each. {where}"
+
+
+def _memory(chosen: argparse.Namespace, folder: Path) -> str:
+    return memory_table(memory([chosen.lines // 10, chosen.lines // 2, chosen.lines], folder))
+
+
+def _kills(chosen: argparse.Namespace, folder: Path) -> str:
+    runs = []
+    for seed in range(3):
+        (folder / "killed.npz").unlink(missing_ok=True)
+        runs.append(kills(20_000, chosen.kills, folder, seed))
+    return kill_table(runs)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000, help="lines whose latency is measured")
     parser.add_argument("--lines", type=int, default=1_000_000, help="lines of the memory test")
     parser.add_argument("--kills", type=int, default=10)
+    parser.add_argument("--only", choices=["latency", "memory", "kills"], help="one of the tables")
     chosen = parser.parse_args()
-    where = machine.sentence(machine.describe())
+    makers = {"latency": _latency, "memory": _memory, "kills": _kills}
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        tables = {"latency": f"{latency_table(latencies(chosen.rows, folder))}\n\n{chosen.rows:,} lines each. {where}"}
-        tables["memory"] = memory_table(memory([chosen.lines // 10, chosen.lines // 2, chosen.lines], folder))
-        runs = []
-        for seed in range(3):
-            (folder / "killed.npz").unlink(missing_ok=True)
-            runs.append(kills(20_000, chosen.kills, folder, seed))
-        tables["kills"] = kill_table(runs)
+        tables = {title: make(chosen, Path(name)) for title, make in makers.items() if chosen.only in (None, title)}
     page = PAGE.read_text()
     for title, table in tables.items():
         page = written(page, title, table)
