@@ -118,23 +118,41 @@ def test_the_events_file_holds_each_event_of_a_stream_once(tmp_path):
     assert len(lines) == 5
 
 
-def watched(rows: np.ndarray, tmp_path, events: EventFile) -> tuple[Watch, list[dict]]:
-    """A stream of votes on 0 and 1, watched in this process; what came of it, and the answers."""
-    lines, answers = tmp_path / "votes.jsonl", tmp_path / "answers.jsonl"
-    named = [{f"judge-{place}": int(vote) for place, vote in enumerate(row)} for row in rows]
-    lines.write_text("".join(json.dumps({"votes": votes}) + "\n" for votes in named))
+def watched(
+    lines: list[str], tmp_path, events: EventFile | None = None, late: str = "take", **keys
+) -> tuple[Watch, list[dict]]:
+    """A stream of lines, watched in this process; what came of it, and the answers."""
+    source, sink = tmp_path / "votes.jsonl", tmp_path / "answers.jsonl"
+    source.write_text("\n".join(lines))
     model, place, stop = AdaptiveLabelModel(), Place(stream="s"), Stop()
-    with lines.open("rb") as source, answers.open("wb") as out:
-        parts = (
-            LineReader(model._form),
-            Answers(0.7),
-            place,
-            Keeper(None, 10, None),
-            Outlets(out.fileno(), Voice(), events),
-        )
-        watch = Watch(model, *parts, Habits(), Seen(place, wanted=False))
-        watch.run(LineSource(source.fileno(), stop), stop)
-    return watch, [json.loads(line) for line in answers.read_text().splitlines()]
+    with source.open("rb") as votes, sink.open("wb") as out:
+        outlets = Outlets(out.fileno(), Voice(), events)
+        reader, keeper = LineReader(model._form, **keys), Keeper(None, 10, None)
+        watch = Watch(model, reader, Answers(0.7), place, keeper, outlets, Habits(late), Seen(place, wanted=False))
+        watch.run(LineSource(votes.fileno(), stop), stop)
+    return watch, [json.loads(line) for line in sink.read_text().splitlines()]
+
+
+def lines_of(votes: np.ndarray) -> list[str]:
+    named = [{f"judge-{place}": int(vote) for place, vote in enumerate(row)} for row in votes]
+    return [json.dumps({"votes": votes}) for votes in named]
+
+
+def test_a_declared_panel_and_times_in_order(tmp_path):
+    few = ['{"votes": {"a": 1, "b": "1.0"}}', '{"votes": {"x": 1}}', '{"votes": {}}']
+    timed = [json.dumps({"time": moment, "votes": {"a": 1, "b": 0, "c": 1}}) for moment in (9, 8, 9.5)]
+    watch, answers = watched([*few, *timed], tmp_path, late="refuse", labelers=["a", "b", "c"])
+    assert (answers[0]["row"], answers[0]["n_votes"]) == (0, 2)
+    assert "'x' is not one of the labelers a, b, c; declare it with --labelers too" in answers[1]["error"]
+    assert (answers[2]["row"], answers[2]["n_votes"]) == (1, 0)
+    assert "its time 8 is before 9 of the row before it" in answers[4]["error"]
+    assert [answer["row"] for answer in answers if "row" in answer] == [0, 1, 2, 3]
+    assert watch.counts.malformed_lines == 2
+    assert watch.model.labelers == ("a", "b", "c")
+    watch, answers = watched([*few, *timed], tmp_path)
+    assert "2 are named so far" in answers[0]["error"]
+    assert [answer["row"] for answer in answers if "row" in answer] == [0, 1, 2]
+    assert (watch.counts.malformed_lines, watch.counts.late_lines) == (3, 1)
 
 
 def test_near_copies_are_told_once(tmp_path, capsys):
@@ -144,7 +162,7 @@ def test_near_copies_are_told_once(tmp_path, capsys):
     votes = np.where(rng.random((rows, 5)) < 0.8, truth, 1 - truth)
     votes[:, 4] = np.where(rng.random(rows) < 0.99, votes[:, 3], 1 - votes[:, 3])
     events = EventFile(tmp_path / "events.jsonl", "s")
-    watch, answers = watched(votes, tmp_path, events)
+    watch, answers = watched(lines_of(votes), tmp_path, events)
     events.close()
     told = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     copies = [record for record in told if record["type"] == "warning" and record["kind"] == "near copies"]
@@ -163,7 +181,8 @@ def test_an_events_file_that_fails_stops_nothing(tmp_path, capsys):
     events = EventFile(tmp_path / "events.jsonl", "s")
     events.close()
     events._file = -1  # nothing can be written any more
-    watch, answers = watched(np.where(rng.random((1200, 6)) < accuracy, truth, 1 - truth), tmp_path, events)
+    votes = np.where(rng.random((1200, 6)) < accuracy, truth, 1 - truth)
+    watch, answers = watched(lines_of(votes), tmp_path, events)
     assert watch.model.n_detections == 1
     assert len(answers) == 1200
     assert "event 1 could not be written to the file (" in capsys.readouterr().err

@@ -170,10 +170,8 @@ def test_killed_at_any_line_and_gone_on_with(tmp_path):
     assert found
     assert [got[record["row"]]["event"] for record in found] == [record["number"] for record in found]
     assert all(("event" in answer) == any(row == record["row"] for record in found) for row, answer in got.items())
-    # From the beginning again, which is refused where it is another stream, and warned of where nobody asked for it.
+    # From the beginning again, where nobody asked for it: a warning.
     lines = stream.read_text().splitlines(keepends=True)
-    _, said = watch("".join(lines[:-1] + lines[:1]), *options, code=2)
-    assert "line 3,000 of the input is not the line that the state took last" in said
     answers, said = watch("".join(lines[:1]), *options[:-1])
     assert answers[0]["row"] == 3000
     assert "the input begins with the line that the state began with" in said
@@ -299,18 +297,6 @@ def test_mistakes_are_one_line_and_exit_code_2(tmp_path):
         assert message in line
 
 
-def test_a_declared_panel_and_times_in_order():
-    votes = votes_that_drift(3, 10_000)
-    few = ['{"votes": {"judge-a@v1": "safe", "judge-b@v1": "safe"}}', '{"votes": {"x": "safe"}}', '{"votes": {}}']
-    lines = "\n".join([*few, *(line_of(number, row, time=9 - number) for number, row in enumerate(votes))])
-    answers, said = watch(lines, "--labelers", ",".join(row_of(votes[0])), "--late", "refuse")
-    assert answers[0]["n_votes"] == 2
-    assert "'x' is not one of the labelers judge-a@v1, " in answers[1]["error"]
-    assert (answers[2]["row"], answers[2]["n_votes"]) == (1, 0)
-    assert "its time 8 is before 9 of the row before it" in answers[4]["error"]
-    assert "watched  6 lines, 3 malformed" in said
-
-
 def test_a_state_begun_elsewhere_and_a_folder_that_is_lost(tmp_path):
     """A model saved in Python goes on here; when its file cannot be saved any more, labeling goes on."""
     votes = votes_that_drift(202, 10_000)
@@ -341,6 +327,10 @@ def test_lines_that_were_seen(tmp_path):
     seen = Seen(place, wanted=True)
     assert [seen.skips(line) for line in (b"a", b"b", b"c")] == [True, True, False]
     seen.check_end()
+    other = Seen(place, wanted=True)
+    assert other.skips(b"a")
+    with pytest.raises(DriftvoteError, match="line 2 of the input is not the line that the state took last"):
+        other.skips(b"c")
     short = Seen(place, wanted=True)
     assert short.skips(b"a")
     with pytest.raises(DriftvoteError, match="the input ended after line 1, and the state has taken 2; leave"):
