@@ -114,10 +114,11 @@ class ShortWay(Watching):
         engine, quick = self._quick
         if quick is None or engine is not self._engine:
             return None
-        latest = self._last_time if time is None else time_after(time, self._last_time)
+        latest = None if time is None else time_after(time, self._last_time)
         step = quick.label(row)
         if step is not None:
-            self._last_time = latest
+            if latest is not None:
+                self._last_time = latest
             self._rows_left -= 1
             if not self._rows_left:
                 self._watch_short_rows(step)
