@@ -7,7 +7,8 @@ DATA ?= ../shared/data
 JOBS ?= 2
 
 .PHONY: help install demo test test-jit test-nojit test-bare check format golden picture clean docs reproduce \
-	test-spark test-spark-kill bench-spark bench-spark-state bench bench-quick bench-check bench-peers bench-files quality quality-ablation committee
+	test-spark test-spark-kill bench-spark bench-spark-state bench bench-quick bench-check bench-peers bench-files quality \
+	quality-ablation committee events-bench bands watch-bench
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -47,7 +48,7 @@ test-jit: $(VENV)/.dev  ## the tests as users run the package, compiled
 # Lines of kernels can only be seen with the compiler off. The fits of the default model are too slow there for every
 # test, so the tests closest to the kernels are run. Running sums wrap around on purpose, of which NumPy warns.
 PLAIN_TESTS = tests/toy tests/test_long_chunks.py tests/test_quick.py tests/test_windows.py tests/test_bounds.py \
-	tests/test_confusion.py
+	tests/test_confusion.py tests/test_watching.py
 test-nojit: $(VENV)/.dev  ## the kernels with the compiler off, and the coverage of every line
 	NUMBA_DISABLE_JIT=1 COVERAGE_FILE=.coverage.nojit DRIFTVOTE_DATA=$(DATA) \
 		$(BIN)/python -m pytest -n $(JOBS) -q -m "not slow" -W "ignore:overflow encountered:RuntimeWarning" \
@@ -94,11 +95,21 @@ bench-quick: $(VENV)/.dev bench-peers  ## the same at small sizes; writes build/
 committee: $(VENV)/.dev  ## committees on the paper's streams, and their times; writes the tables of docs/committee.md
 	$(BIN)/python -m benchmarks.committee --data $(DATA)
 
+events-bench: $(VENV)/.dev  ## drift events against what is known to have happened, some minutes; tables of docs/events.md
+	$(BIN)/pip install --quiet --disable-pip-version-check river==0.26.1
+	$(BIN)/python -m benchmarks.events --data $(DATA)
+
+bands: $(VENV)/.dev  ## calibrate the bands of the accuracies, a minute or two; writes src/driftvote/bands.py, docs/events.md
+	$(BIN)/python -m benchmarks.bands
+
 bench-check: $(VENV)/.dev  ## slower, against a majority vote, than the committed figure? then it fails
 	$(BIN)/python -m benchmarks.check
 
 bench-files: $(VENV)/.dev  ## files against memory, a few minutes; writes docs/files.md
 	$(BIN)/python -m benchmarks.files
+
+watch-bench: $(VENV)/.dev  ## latency, memory and kills of driftvote watch, some minutes; writes the tables of docs/watch.md
+	$(BIN)/python -m benchmarks.watch
 
 bench-spark-state: $(VENV)/.spark  ## what streams keep on disk, and what a micro-batch writes; writes docs/spark-streaming.md
 	$(BIN)/python -m benchmarks.spark_state

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 SMOKE = """
 import importlib.util, sys
 from pathlib import Path
-for name in ("pandas", "polars", "matplotlib", "plotly", "jinja2", "scipy", "pytest", "pyspark", "duckdb"):
+for name in ("pandas", "polars", "matplotlib", "plotly", "jinja2", "scipy", "pytest", "pyspark", "duckdb", "prometheus_client"):
     assert importlib.util.find_spec(name) is None, f"{name} came with the base install"
 import numpy as np
 import driftvote
@@ -67,6 +67,14 @@ def main() -> None:
         columns = ["--id", "row", "--gold", "truth"]
         subprocess.run([command, "label", "votes.csv", *columns, "-o", "labels.parquet"], check=True, cwd=home)
         assert (home / "labels.parquet").stat().st_size > 0
+        line = b'{"votes": {"a": 1, "b": 0, "c": 1}}\n'
+        watch = [command, "watch", "--n-classes", "2", "--metrics", "m.prom"]
+        done = subprocess.run([*watch, "--quiet"], input=line, stdout=subprocess.PIPE, check=True, cwd=home)
+        assert b'"label": 1' in done.stdout
+        assert "driftvote_rows_total 1.0" in (home / "m.prom").read_text()
+        done = subprocess.run([*watch, "--metrics-port", "0"], stderr=subprocess.PIPE, check=False, cwd=home)
+        assert done.returncode == 2
+        assert b"driftvote[metrics]" in done.stderr
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import typing
 import numpy as np
 import pyarrow as pa
 
-from driftvote import AdaptiveLabelModel
+from driftvote import AdaptiveLabelModel, DriftEvent, LabelerChange, drift
 from driftvote.report import Report, context, from_arrays
 from driftvote.streams.synthetic import simulate
 
@@ -36,12 +36,25 @@ def dataclasses_of(kind, found=None):
     return found
 
 
+def some_events(first: str, second: str) -> list[DriftEvent]:
+    """One event of labelers, one of coverage, one of the class balance."""
+    worse = LabelerChange(first, "worse", 0.91, 0.89, 0.93, 0.62, 0.55, 0.7, 0.98, 0.97)
+    more = LabelerChange(second, "votes more", 0.81, 0.79, 0.83, 0.82, 0.75, 0.9, 0.3, 0.9)
+    shares, when = ({"no": 0.5, "yes": 0.5}, {"no": 0.25, "yes": 0.75}), ("2026-03-01", "2026-03-02")
+    place = (319, "2026-03-03", (150, 260), when, 192, "2026-03-01")
+    return [
+        DriftEvent(*place, drift.WORSE, (worse, more), ((first, second), (second, first)), 512, 64, *shares),
+        DriftEvent(383, None, (290, 310), None, 300, None, drift.COVERAGE, (more,), (), 256, 128, *shares),
+        DriftEvent(447, None, (390, 410), None, 400, None, drift.BALANCE, (), (), 256, 128, *shares),
+    ]
+
+
 def full(report: Report) -> Report:
     """With the parts that are found by other means."""
     name = report.labelers[0].name
     return dataclasses.replace(
         report,
-        events=[context.DriftEvent(17, None, name, 0.91, 0.62, 512, 64, "it fell")],
+        events=some_events(name, report.labelers[1].name),
         committee=context.Committee([name, report.labelers[1].name], 0.123, "if they err alone"),
         dependence=context.Dependence(
             1.9, [context.NearCopy(name, report.labelers[1].name, 0.97, 0.81)], "by agreement"

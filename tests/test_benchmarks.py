@@ -137,3 +137,30 @@ def test_the_package_never_imports_benchmarks():
     for path in PACKAGE.rglob("*.py"):
         assert "import benchmarks" not in path.read_text()
         assert "from benchmarks" not in path.read_text()
+
+
+def test_the_bench_of_events_and_bands_writes_its_tables(bench, tmp_path):
+    events, bands = bench("events"), bench("bands")
+    page, source = tmp_path / "events.md", tmp_path / "bands.py"
+    page.write_text((ROOT / "docs" / "events.md").read_text())
+    source.write_text((PACKAGE / "bands.py").read_text())
+    found = events.tables(events.Plan(1, 1000, 2, 1, 1, 1), None)
+    assert {line.split("|")[2].strip() for line in found["summary"][2:]} <= {"holds", "**does not hold**"}
+    text = page.read_text()
+    for name, lines in found.items():
+        text = events.written(text, name, lines)
+    assert all("\n".join(lines) in text for lines in found.values())
+    with pytest.raises(AssertionError, match="no place for other"):
+        events.written(text, "other", [])
+    factors = bands.fitted(1)
+    assert set(factors) == {"confusion", "triplet"}
+    assert all(0.3 < factor < 3.0 for factor in factors.values())
+    assert len(bands.tried(factors, 1)) == 10
+    assert events._found([100, 500], [150, 160, 400, 1600], 2000) == 1
+    assert events._found([100, 500], [150, 520], 2000) == 2
+
+
+def test_every_summary_of_events_holds():
+    text = (ROOT / "docs" / "events.md").read_text()
+    assert text.count("| holds |") >= 9
+    assert "does not hold" not in text

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from driftvote import AdaptiveLabelModel
+from driftvote import AdaptiveLabelModel, load
 from driftvote.files import arrays_in, arrow_in, csv_in, jsonl_in, long_in, sorting, table
 from driftvote.files.formats import format_of, sniffed
 
@@ -152,8 +152,10 @@ def test_objects_inside_objects_and_late_keys(tmp_path):
     found = read_back(tmp_path / "l.csv")
     assert found["tags"][3].as_py() == '["x", "3"]'
     assert found.num_rows == 400
-    assert {f"votes.{name}" for name in first} <= {f"votes.{name}" for name in LABELERS}
-    invoke("label", tmp_path / "v.jsonl", "--keep", "id,tags", "-o", tmp_path / "all.parquet")
+    assert set(first) <= set(LABELERS)
+    state = tmp_path / "s.npz"
+    invoke("label", tmp_path / "v.jsonl", "--keep", "id,tags", "-o", tmp_path / "all.parquet", "--state", state)
+    assert set(load(state).labelers) == set(LABELERS), "by the names that their votes have"
     assert read_back(tmp_path / "all.parquet").num_rows == 400
 
 

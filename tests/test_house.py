@@ -20,10 +20,10 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Floors of the house, lowest first; a module imports from its own floor or from below, never from above.
 FLOORS = [
     ["kernels", "errors", "_version"],
-    ["theory", "randomness", "agreements", "windows", "accuracies", "weights", "labels", "votes", "labelers", "doors", "frames", "frames_out", "times", "stretches", "marks", "tallies", "committee", "dependence"],
+    ["theory", "randomness", "agreements", "windows", "accuracies", "weights", "labels", "votes", "labelers", "doors", "frames", "frames_out", "times", "stretches", "marks", "tallies", "committee", "dependence", "bands", "drift", "diagnosis", "watching"],
     ["files", "streams"],
     ["models"],
-    ["experiments", "report", "spark"],
+    ["experiments", "report", "live", "spark"],
     ["cli", "__main__"],
 ]  # fmt: skip
 FLOOR = {name: level for level, names in enumerate(FLOORS) for name in names}

@@ -19,8 +19,8 @@ from driftvote import (
     SettingError,
     VoteError,
 )
+from driftvote.bands import half_width
 from driftvote.report import Report, ReportBuilder, context, from_arrays, parts, report_from_json, report_to_json
-from driftvote.report.band import half_width
 from driftvote.report.charts import charts
 from driftvote.report.thinning import MOST_CELLS, buckets_for
 from driftvote.streams.synthetic import simulate, swap

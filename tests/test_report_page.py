@@ -47,6 +47,9 @@ def changed(thing, kind, name):
     """The same report with one field of the first `kind` in it changed; None where there is no such thing."""
     if isinstance(thing, kind):
         return dataclasses.replace(thing, **{name: other(getattr(thing, name), name)})
+    if isinstance(thing, tuple):
+        found = changed(list(thing), kind, name)
+        return None if found is None else tuple(found)
     if isinstance(thing, list):
         for place, inner in enumerate(thing):
             found = changed(inner, kind, name)
@@ -70,6 +73,10 @@ def other(value, name):
         return value + 1 if isinstance(value, int) else (value + 0.2 if value < 0.5 else value - 0.2)
     if value is None:
         return "here" if name in ("id", "label", "majority", "gold", "labeler", "usual_class") else 0.625
+    if isinstance(value, tuple):
+        return tuple(other(list(value), name))
+    if isinstance(value, dict) and name.startswith("balance"):
+        return {**value, "changed": 0.125}
     if isinstance(value, dict):
         return {**value, "changed": "& changed"}
     if isinstance(value, list) and name in (

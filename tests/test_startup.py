@@ -23,14 +23,15 @@ PROBE = """
 import json, sys
 import numpy as np
 import driftvote
-from driftvote.kernels import blocks, chunk, refits
+from driftvote.kernels import blocks, chunk, refits, watching
 for model in (driftvote.AdaptiveLabelModel.paper(), driftvote.AdaptiveLabelModel()):
     model.label_stream(np.random.default_rng(0).integers(-1, 2, size=(500, 5)))
+    type(model)(**{**model.get_params(), "false_event_rate": None}).partial_fit([[1, 0, 1, 1, 0]])
     model.partial_fit([[1, 0, 1, 1, 0]])
     model.update([1, 0, 1, 1, 0])
     assert model.predict([[1, 1, 1, 0, 0]]).shape == (1,)
 used = [chunk.label_rows, chunk.learn_chunk, chunk.estimate, chunk.vote_chunk, blocks.label_blocks]
-used += [refits.label_with_refits, refits.vote_by_fit]
+used += [refits.label_with_refits, refits.vote_by_fit, watching.watch_rows]
 print(json.dumps({
     "hits": [sum(k.stats.cache_hits.values()) for k in used],
     "misses": [sum(k.stats.cache_misses.values()) for k in used],
@@ -77,7 +78,7 @@ def test_a_second_process_compiles_nothing(tmp_path):
     first = json.loads(run(PROBE, NUMBA_CACHE_DIR=str(tmp_path)))
     assert all(first["misses"])
     second = json.loads(run(PROBE, NUMBA_CACHE_DIR=str(tmp_path)))
-    assert second["misses"] == [0] * 7
+    assert second["misses"] == [0] * 8
     assert all(second["hits"])
     assert second["accuracies"] == first["accuracies"]
 

@@ -7,6 +7,7 @@
 """
 
 from driftvote._version import __version__
+from driftvote.drift import DriftEvent, DriftWarning, LabelerChange
 from driftvote.errors import (
     ContradictionError,
     DriftvoteError,
@@ -35,11 +36,14 @@ __all__ = [
     "AdaptiveLabelModel",
     "CommitteeLabelModel",
     "ContradictionError",
+    "DriftEvent",
+    "DriftWarning",
     "DriftvoteError",
     "FeedbackError",
     "FixedWindowLabelModel",
     "LabelModel",
     "LabeledStream",
+    "LabelerChange",
     "LabelerError",
     "MajorityLabelModel",
     "MissingExtraError",

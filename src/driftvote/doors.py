@@ -6,7 +6,7 @@ was, and what comes back can have the shape of what went in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,7 @@ class Times:
 
     kind: str  # number, datetime or text
     values: Sequence[Any]
+    at: Callable[[int], Any] | None = None  # the time of any row, where `values` are only the first and the last
 
     def show(self, value: Any) -> str:
         return str(np.datetime64(int(value) // 1000, "us")) if self.kind == "datetime" else repr(value)

@@ -114,6 +114,15 @@ def recounted(rows: Codes, known: Ints, seen: int, sizes: Ints, like: Tally) -> 
     return tally
 
 
+def tally_of(rows: Codes, n_classes: int, stride: int) -> Tally:
+    """The tally of these rows alone, summed up over one window that holds them all."""
+    size = np.array([len(rows)])
+    alone = empty_tally(size, rows.shape[1], n_classes, stride, 0)
+    tally = recounted(rows, np.full(len(rows), -1), len(rows), size, alone)
+    sum_up(0, size, tally)
+    return tally
+
+
 Watched = tuple[str, tuple[str, ...], float, float, float, float]
 """One statistic at one level: what it is, of whom, its mean over both windows, its variance and half its range."""
 

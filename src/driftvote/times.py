@@ -31,6 +31,23 @@ def read_times(frame: nw.DataFrame[Any], column: str) -> Times:
     return _plain_times(values, column, series.dtype)
 
 
+def one_time(value: Any) -> Times:
+    """The time of one row: a number, a date or a time, or text that sorts.
+
+    >>> one_time(17.5).kind, one_time("2026-03-01").kind, one_time(datetime.date(1970, 1, 2)).values
+    ('number', 'text', [86400000000000])
+    """
+    if isinstance(value, datetime.timedelta):
+        return Times("duration", [value.total_seconds()])
+    if type(value).__name__ in ("datetime64", "Timestamp"):
+        value = value.astype("datetime64[us]").item() if hasattr(value, "astype") else value.to_pydatetime()
+    elif hasattr(value, "item"):
+        value = value.item()
+    if value is None or value != value:
+        raise OrderError("time= has no time; leave it out, or give every row one")
+    return _plain_times([value], "time", type(value).__name__)
+
+
 def _nanoseconds(series: nw.Series[Any]) -> list[int]:
     """Whole nanoseconds as Python ints, which no year overflows."""
     unit = getattr(series.dtype, "time_unit", "us")

@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from driftvote._version import __version__
+from driftvote.cli.check import check
 from driftvote.cli.compare import compare
 from driftvote.cli.convert import convert
 from driftvote.cli.demo import demo
@@ -18,6 +19,7 @@ from driftvote.cli.report import report
 from driftvote.cli.reproduce import reproduce
 from driftvote.cli.simulate import simulate
 from driftvote.cli.spark_label import spark_label
+from driftvote.cli.watch import watch
 from driftvote.errors import DriftvoteError
 
 BUG = 1
@@ -47,7 +49,7 @@ def _options(
     pass
 
 
-for command in (label, report, compare, convert, simulate, demo, reproduce):
+for command in (label, watch, check, report, compare, convert, simulate, demo, reproduce):
     app.command()(command)
 app.command("spark-label")(spark_label)
 
@@ -70,9 +72,12 @@ def main() -> None:
             problem.show()  # the help text
         else:
             _complain(f"{problem.format_message()} ('driftvote --help' tells the commands)")
-    except BrokenPipeError:  # whoever read our output has gone, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(NO_READER)
+    except BrokenPipeError:
+        _leave_quietly()
+    except SystemExit as end:  # typer turns a broken pipe into exit code 1
+        if isinstance(end.__context__, BrokenPipeError):
+            _leave_quietly()
+        raise
     except OSError as problem:
         _complain(f"{problem.filename or 'output'}: {problem.strerror or problem}; choose another place")
     except DriftvoteError as problem:
@@ -92,6 +97,12 @@ def main() -> None:
         )
         sys.exit(BUG)
     sys.exit(BAD_INPUT)
+
+
+def _leave_quietly() -> None:
+    """Whoever read our output has gone, as `head` does."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+    sys.exit(NO_READER)
 
 
 def _complain(sentence: str) -> None:

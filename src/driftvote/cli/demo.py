@@ -37,6 +37,8 @@ def demo(
     )
     console.print(_table(stream, adaptive))
     console.print(_windows(adaptive, rows // 2))
+    for event in adaptive.events:
+        console.print(f"event: {event.sentence} (noticed at row {event.row:,})", soft_wrap=True, highlight=False)
     console.print(f"labels: {out / 'labels.csv'}", soft_wrap=True, markup=False, highlight=False)
     console.print(_report(stream, adaptive, out / "report.html"), soft_wrap=True, markup=False, highlight=False)
 

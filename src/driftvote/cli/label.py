@@ -118,7 +118,7 @@ def run(given: Given, wanted: Wanted) -> tuple[dict[str, Any], list[str]]:
             if not wanted.again:
                 refuse_again(saved, mark, wanted.state, votes.table.shown)
             saved.last_input = {"mark": mark, "file": votes.table.shown, "output": wanted.out}
-        streams = _streams(votes, wanted, saved)
+        streams = open_streams(votes, wanted, saved)
         files = stack.enter_context(WholeFiles())
         writer, columns = _open_output(files, votes, wanted)
         reporting.settings = {"model": wanted.model, **_shown_settings(streams)}
@@ -131,7 +131,9 @@ def run(given: Given, wanted: Wanted) -> tuple[dict[str, Any], list[str]]:
     return summary, [*votes.notes, *totals.lines(summary)]
 
 
-def _streams(votes: Votes, wanted: Wanted, saved: Saved) -> Streams:
+def open_streams(votes: Votes, wanted: Wanted, saved: Saved) -> Streams:
+    """The models of the state, and new ones where it has none."""
+
     def make() -> Any:
         return make_model(wanted.model, votes.form, wanted.settings)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftvote.doors import Batch, Origin
+from driftvote.drift import DriftEvent
 from driftvote.errors import DriftvoteError
 from driftvote.files.clock import ClockReader
 from driftvote.files.rows import VoteRows
@@ -33,6 +34,7 @@ class Answer:
     accuracies: Floats | None
     weights: Floats | None
     stream: LabeledStream | None  # of a single stream
+    events: tuple[tuple[Hashable, DriftEvent], ...] = ()  # with the name of their stream
 
 
 class Streams:
@@ -78,7 +80,7 @@ class Labeling:
     def label(self, rows: VoteRows) -> Answer:
         """Learn from these rows and label them."""
         if not self.many:
-            return self._answer(self._label_one(self.streams.model(None), rows, ""))
+            return self._answer(None, self._label_one(self.streams.model(None), rows, ""))
         return self._label_many(rows)
 
     def _label_one(self, model: LabelModel, rows: VoteRows, where: str) -> LabeledStream:
@@ -96,10 +98,11 @@ class Labeling:
         marks = None if rows.verified is None else Marks(verified=rows.verified.astype(np.int64))
         return model._label(Batch(rows.labelers, rows.codes, rows.literal, times, Origin("wide")), marks)
 
-    def _answer(self, out: LabeledStream) -> Answer:
+    def _answer(self, name: Hashable, out: LabeledStream) -> Answer:
         accuracies = out.accuracies if "accuracies" in self.wants else None
         weights = out.weights if "weights" in self.wants else None
-        return Answer(out.labelers, out.codes, out.proba, out.windows, out.n_votes, accuracies, weights, out)
+        events = tuple((name, event) for event in out.events)
+        return Answer(out.labelers, out.codes, out.proba, out.windows, out.n_votes, accuracies, weights, out, events)
 
     def _label_many(self, rows: VoteRows) -> Answer:
         if rows.streams.null_count:
@@ -115,7 +118,7 @@ class Labeling:
         parts = []
         for name, first, last in zip(names, borders, borders[1:], strict=False):
             model = self.streams.model(name)
-            parts.append(self._answer(self._label_one(model, together[first:last], f" in stream {name!r}")))
+            parts.append(self._answer(name, self._label_one(model, together[first:last], f" in stream {name!r}")))
             if len(self.streams.models) > 1:
                 # A shallow copy leaves the history of running sums behind: tens of MB that each stream would hold.
                 model._engine = copy.copy(model._engine)
@@ -145,4 +148,6 @@ def _joined(parts: list[Answer], back: Ints) -> Answer:
         return np.concatenate(tables)[back]
 
     codes, proba, windows, n_votes = (gather(field) for field in ("codes", "proba", "windows", "n_votes"))
-    return Answer(labelers, codes, proba, windows, n_votes, by_labeler("accuracies"), by_labeler("weights"), None)
+    figures = by_labeler("accuracies"), by_labeler("weights")
+    events = tuple(event for answer in parts for event in answer.events)
+    return Answer(labelers, codes, proba, windows, n_votes, *figures, None, events)

@@ -75,7 +75,8 @@ def write_saved(file: BinaryIO, saved: Saved) -> None:
 
 def _own(header: dict[str, Any]) -> dict[str, Any]:
     """A header without what is written anew every time."""
-    return {key: value for key, value in header.items() if key in ("model", "settings", "labelers", "last_time")}
+    anew = ("format", "version", "driftvote", "checksums", "last_input", "place")
+    return {key: value for key, value in header.items() if key not in anew}
 
 
 def mark_of(path: Path) -> str:

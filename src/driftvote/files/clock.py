@@ -45,7 +45,7 @@ class Clock:
 
     def ends(self) -> Times:
         """First and last time: all that a model needs once the rows between are known to be in order."""
-        return Times(self.kind, [self.plain(0), self.plain(-1)])
+        return Times(self.kind, [self.plain(0), self.plain(-1)], self.plain)
 
     def take(self, rows: npt.NDArray[np.int64]) -> Clock:
         return Clock(self.kind, self.values[rows], self.scale, self.typed.take(rows))

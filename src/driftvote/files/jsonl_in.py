@@ -17,7 +17,8 @@ BLOCK = 1 << 23
 class JsonLinesTable(Table):
     """Objects with the same keys, more or less: a key that is missing is an empty cell.
 
-    Objects inside objects become columns of their own: {"votes": {"a": 1}} is the column "votes.a".
+    Objects inside objects become columns of their own: {"votes": {"a": 1}} is the column "votes.a". Its labeler is "a",
+    as for `driftvote watch`, which reads the same lines.
     """
 
     word = "line"
@@ -45,6 +46,9 @@ class JsonLinesTable(Table):
         """Find the keys that come late in the file."""
         for table in self._tables():
             self._take_names(table)
+
+    def labeler(self, column: str) -> str:
+        return column.removeprefix("votes.")
 
     def type_of(self, column: str) -> Any:
         return self._types[column]

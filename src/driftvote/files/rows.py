@@ -163,6 +163,8 @@ class VoteReader:
         self.roles = roles
         self.form = form
         self.decoder = Decoder(table, form)
+        names = tuple(table.labeler(column) for column in roles.labelers)
+        self.labelers = names if len(set(names)) == len(names) else roles.labelers
         self.clocks = None if roles.time is None else ClockReader(table, roles.time)
         self._kept = KeptColumns(table, roles, typed, as_text)
 
@@ -188,7 +190,7 @@ class VoteReader:
         gold, verified = (self._classes(batch, name, rows) for name in (roles.gold, roles.verified))
         kept = self._kept.read(batch, clock, first)
         streams = None if roles.stream is None else plain_array(batch.column(roles.stream))
-        return VoteRows(rows, roles.labelers, codes, literal, kept, clock, streams, gold, verified)
+        return VoteRows(rows, self.labelers, codes, literal, kept, clock, streams, gold, verified)
 
     def _classes(self, batch: Any, name: str | None, rows: npt.NDArray[np.int64]) -> Codes | None:
         """A column of classes, where one is named."""

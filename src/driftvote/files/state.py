@@ -107,5 +107,6 @@ def _sealed(text: str) -> str:
 
 
 def _checksum(array: npt.NDArray[Any]) -> str:
-    shape = f"{array.dtype.str}{array.shape}".encode()
-    return hashlib.sha256(shape + array.tobytes()).hexdigest()
+    digest = hashlib.sha256(f"{array.dtype.str}{array.shape}".encode())
+    digest.update(np.ascontiguousarray(array))  # type: ignore[arg-type]  # its memory as it lies there, not a copy
+    return digest.hexdigest()

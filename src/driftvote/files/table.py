@@ -51,6 +51,10 @@ class Table(ABC):
         """Smallest and largest of a column of whole numbers, if the file tells without being read."""
         return None
 
+    def labeler(self, column: str) -> str:
+        """The name of the labeler whose votes a column holds."""
+        return column
+
     def type_of(self, column: str) -> Any:
         """The Arrow type of a column, if it is known before reading."""
         return None

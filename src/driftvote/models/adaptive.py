@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from driftvote.drift import DriftEvent
 from driftvote.errors import DriftvoteError, SettingError
 from driftvote.kernels.bounds import Watch
 from driftvote.kernels.confusion import Fit
 from driftvote.kernels.layout import Codes, Floats, Ints, Rule
 from driftvote.models.engine import Engine
 from driftvote.models.guarantee import Guarantee, make_guarantee
-from driftvote.models.settings import Number, class_shares, one_of, positive, probability, whole
+from driftvote.models.settings import Number, class_shares, one_of, positive, probability, watching, whole
 from driftvote.models.tally_engine import ConfusionEngine, TallyEngine, TripletEngine, periods_of
 from driftvote.models.windowed import WindowedLabelModel
 from driftvote.tallies import BOUNDS, WATCHED, explain_watch, watch_rule
@@ -81,6 +82,11 @@ class AdaptiveLabelModel(WindowedLabelModel):
     groups
         Families of labelers that cast one vote each, the one that most members cast: a dict from labelers to their
         group, or a list of lists. Who is in no group is a family of its own; all results are by family.
+    false_event_rate
+        Drift events that chance alone may make, per row, while nothing drifts; None: do not look for events.
+    on_event
+        Called with each `DriftEvent`, in order, once the rows of the call are learned. Not a setting: it is neither
+        saved nor cloned; the attribute `on_event` can be set at any time.
 
     Examples
     --------
@@ -117,6 +123,8 @@ class AdaptiveLabelModel(WindowedLabelModel):
         seed: int = 0,
         n_jobs: int = 1,
         groups: Any = None,
+        false_event_rate: Number | None = 2e-7,
+        on_event: Callable[[DriftEvent], Any] | None = None,
     ) -> None:
         super().__init__(
             n_classes=n_classes,
@@ -142,6 +150,7 @@ class AdaptiveLabelModel(WindowedLabelModel):
         self.refresh = whole("refresh", refresh)
         if not 1 <= self.refresh <= 2**20:
             raise SettingError(f"refresh must be a number of rows from 1 to {2**20}, not {refresh!r}")
+        self.false_event_rate, self.on_event = watching(false_event_rate, on_event)
         if self.class_balance is not None and self.estimator != "confusion":
             raise SettingError("class_balance goes with estimator='confusion'; the paper's estimator has no use for it")
         self._settings |= {
@@ -153,6 +162,7 @@ class AdaptiveLabelModel(WindowedLabelModel):
             "refresh": self.refresh,
             "beta": self.beta,
             "delta": self.delta,
+            "false_event_rate": self.false_event_rate,
         }
 
     @classmethod

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from driftvote.doors import Batch
+from driftvote.doors import Batch, Times
 from driftvote.errors import LabelerError, OrderError
 from driftvote.kernels.layout import Codes
 from driftvote.labelers import Roster
@@ -67,6 +67,11 @@ def aligned(batch: Batch, roster: Roster) -> Codes:
     return codes
 
 
+def rows_by_roster(batch: Batch, roster: Roster) -> Codes:
+    """The batch's rows with a column for each labeler of the roster."""
+    return batch.codes if batch.names in (None, roster.names) else aligned(batch, roster)
+
+
 def aligned_for_prediction(batch: Batch, roster: Roster) -> Codes:
     """The batch's columns for a prediction; names that nobody knows are left out, unless they had to be declared."""
     if batch.names is None:
@@ -77,6 +82,23 @@ def aligned_for_prediction(batch: Batch, roster: Roster) -> Codes:
     return aligned(batch, roster if roster.names else Roster(batch.names))
 
 
+def timed(batch: Batch, value: Any) -> Batch:
+    """A batch of one row with its time."""
+    from driftvote.times import one_time
+
+    return replace(batch, times=one_time(value))
+
+
+def time_after(value: Any, latest: LastTime) -> LastTime:
+    """The time of one row, or an error if it goes back."""
+    from driftvote.times import one_time  # brings narwhals, which not everybody needs
+
+    times = one_time(value)
+    if latest is not None and (latest[0] != times.kind or not times.values[0] >= latest[1]):
+        _check_times(times, latest)
+    return times.kind, times.values[0]
+
+
 def checked_times(batch: Batch, latest: LastTime) -> LastTime:
     """The latest time once the batch is in, or an error for the first row that goes back."""
     times = batch.times
@@ -85,8 +107,10 @@ def checked_times(batch: Batch, latest: LastTime) -> LastTime:
             "a long frame needs time=, the column that says when each vote was cast; if its lines are in time order"
             " already, add a column that counts them"
         )
-    if times is None:
-        return latest
+    return latest if times is None else _check_times(times, latest)
+
+
+def _check_times(times: Times, latest: LastTime) -> LastTime:
     kind, last = latest or (times.kind, times.values[0])
     if kind != times.kind:
         raise OrderError(f"the time column held {kind}s so far and holds {times.kind}s now; keep to one kind")

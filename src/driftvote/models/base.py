@@ -17,11 +17,12 @@ from driftvote.labels import tie_draws
 from driftvote.marks import Marks, refuse_values_for_chunks
 from driftvote.models.admission import (
     Admitted,
-    aligned,
     aligned_for_prediction,
     checked_times,
     parts_by_roster,
     refuse_newcomers,
+    rows_by_roster,
+    timed,
 )
 from driftvote.models.engine import Engine, joined
 from driftvote.models.estimates import EqualEstimates
@@ -33,6 +34,7 @@ from driftvote.models.results import LabeledStream
 from driftvote.models.saving import read_model, write_model
 from driftvote.models.settings import ABSTENTIONS, one_of, tie_policy, whole
 from driftvote.models.step import Step
+from driftvote.models.watched import sliced
 from driftvote.models.words import FamiliarWords
 from driftvote.randomness import fill_abstentions
 from driftvote.votes import check_first_batch, declare_votes
@@ -102,17 +104,19 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
 
     # -- learn and label -----------------------------------------------------------------------
 
-    def update(self, row: Any, *, id: Any = None, verified: Any = None) -> Step:
+    def update(self, row: Any, *, id: Any = None, verified: Any = None, time: Any = None) -> Step:
         """Learn from one row, then label it.
 
         `row` is a sequence of votes, one for each labeler, or a dict {labeler: vote} in which who is
         missing abstains and a new name joins. `id` is what `feedback` may call it by later; `verified` is its
-        class, if somebody has said it: the label then, and something to learn from.
+        class, if somebody has said it: the label then, and something to learn from. `time` (a number, a date, text
+        that sorts) must not decrease; events tell it.
         """
         marks = self._marks_of_row(id, verified)
-        step = self._by_short_way(row) if marks is None else None
+        step = self._by_short_way(row, time) if marks is None else None
         if step is None:
-            step = self._label(self._families.read_row(row, self._form, self._roster), marks)[0]
+            batch = self._families.read_row(row, self._form, self._roster)
+            step = self._label(batch if time is None else timed(batch, time), marks)[0]
             self._look_for_short_way()
         return step
 
@@ -171,17 +175,20 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
         return LabeledStream(none, np.zeros((0, self._form.n_classes)), estimates, rows, self._form, self._roster.names)
 
     def _label(self, batch: Batch, marks: Marks | None = None) -> LabeledStream:
-        admitted = self._admit(batch)
-        parts = []
+        admitted, first = self._admit(batch), self.n_rows
+        parts, events = [], []
         for part, roster in admitted.parts:
             codes, engine = self._prepared(admitted.batch, part, roster)
             draws = tie_draws(self.tie_break_policy, self.seed, engine.n_rows, len(codes))
-            said = engine.label(codes, draws) if marks is None else engine.label_marked(codes, draws, marks[part])
-            parts.append(said)
+            parts.append(self._labeled(engine, codes, draws, None if marks is None else marks[part]))
             self._roster, self._engine = roster, engine
+            events += self._noticed(engine, codes, parts[-1].estimates, sliced(batch.times, part))
         self._settle(admitted)
-        said, names = joined(parts), self._roster.names
-        return LabeledStream(said.labels, said.proba, said.estimates, batch.codes, self._form, names, batch.origin)
+        said, roster = joined(parts), self._roster
+        context = (rows_by_roster(batch, roster), self._form, roster.names, batch.origin)
+        out = LabeledStream(said.labels, said.proba, said.estimates, *context, self._if_watched(events), first)
+        self._tell(events)
+        return out
 
     def _settle(self, admitted: Admitted) -> None:
         self._last_time = admitted.last_time
@@ -196,22 +203,19 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
             if chunk is not data and is_empty_chunk(chunk):
                 continue
             batch, marks = self._read(chunk, **keys)
-            admitted = self._admit(batch)
+            admitted, events = self._admit(batch), []
             for part, roster in admitted.parts:
                 codes, engine = self._prepared(admitted.batch, part, roster)
-                if marks is None:
-                    engine.learn(codes)
-                else:
-                    engine.label_marked(codes, np.full(len(codes), -1.0), marks[part])
-                self._roster, self._engine = roster, engine
+                here, self._roster, self._engine = None if marks is None else marks[part], roster, engine
+                events += self._learn(engine, codes, here, sliced(batch.times, part))
             self._settle(admitted)
+            self._tell(events)
         return self
 
     def fit(self: Self, data: Any, **keys: Any) -> Self:
         """Forget everything, then learn from rows, label none. Takes what `label_stream` takes."""
-        fresh = self.clone().partial_fit(data, **keys)
-        self._roster, self._engine, self._last_time = fresh._roster, fresh._engine, fresh._last_time
-        self._families = fresh._families
+        self._become(self.clone().partial_fit(data, **keys))
+        self._tell(self.events)
         return self
 
     # -- use what is known, change nothing -----------------------------------------------------
@@ -243,7 +247,7 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
     def _prepared(self, batch: Batch, part: slice, roster: Roster) -> tuple[Codes, Engine]:
         """The rows of one part as the engine wants them, and the engine for its labelers."""
         engine = self._engine_for(roster)
-        codes = batch.codes[part] if batch.names in (None, roster.names) else aligned(batch, roster)[part]
+        codes = rows_by_roster(batch, roster)[part]
         if self.abstentions == "random":
             codes = fill_abstentions(codes, self.seed, engine.n_rows, self._form.n_classes)
         return codes, engine
@@ -274,9 +278,7 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
 
     def reset(self: Self) -> Self:
         """Forget every row and every name that the votes brought; settings stay."""
-        fresh = self.clone()
-        self._roster, self._engine, self._last_time = fresh._roster, None, None
-        self._families = fresh._families
+        self._become(self.clone())
         return self
 
     def save(self, path: str | Path) -> None:

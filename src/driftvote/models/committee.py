@@ -102,8 +102,9 @@ class CommitteeLabelModel(AdaptiveLabelModel):
             estimator="triplet",
             bound="mcdiarmid",
             watch="agreements",
+            false_event_rate=None,
         )
-        for name in ("estimator", "bound", "watch", "class_balance"):
+        for name in ("estimator", "bound", "watch", "class_balance", "false_event_rate"):
             del self._settings[name]  # a committee has no choice in these
         self.tau = _checked_tau(tau, self._form.n_classes)
         self.estimated = isinstance(accuracies, str) and accuracies == "estimated"

@@ -8,7 +8,8 @@ from typing import Any
 from driftvote.kernels.layout import Codes, Floats, Ints
 from driftvote.labels import plain_vote
 from driftvote.models.base import LabelModel
-from driftvote.models.engine import Engine, EqualEngine
+from driftvote.models.engine import Engine
+from driftvote.models.equal_engine import EqualEngine
 
 
 class MajorityLabelModel(LabelModel):

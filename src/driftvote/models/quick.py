@@ -17,10 +17,12 @@ from driftvote.kernels.layout import Floats, Ints, Memory, Rule, code_dtype
 from driftvote.kernels.single import CODE, TAIL, WINDOW, label_one
 from driftvote.labelers import Roster
 from driftvote.labels import tie_draws
+from driftvote.models.admission import time_after
 from driftvote.models.estimates import WindowEstimates
 from driftvote.models.families import Families
 from driftvote.models.results import LabeledStream
 from driftvote.models.step import Step
+from driftvote.models.watched import Watching
 from driftvote.votes import BAD, VoteFormat
 
 WIDEST = 1 << 16
@@ -90,7 +92,7 @@ class QuickRows:
         return LabeledStream(label, proba[None], estimates, row, self._form, self.labelers)
 
 
-class ShortWay:
+class ShortWay(Watching):
     """The part of a model that knows of the short way; it belongs to one engine and goes with it."""
 
     _form: VoteFormat
@@ -102,12 +104,31 @@ class ShortWay:
     _quick: tuple[Any, QuickRows | None] = (None, None)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles look for it again: it shares memory with the engine of this model."""
-        return {name: value for name, value in self.__dict__.items() if name != "_quick"}
+        """Copies and pickles look for it again: it shares memory with the engine of this model.
 
-    def _by_short_way(self, row: Any) -> Step | None:
+        They do not call back either: two models that report the same stream would be one too many.
+        """
+        return {name: value for name, value in self.__dict__.items() if name not in ("_quick", "on_event")}
+
+    def _by_short_way(self, row: Any, time: Any = None) -> Step | None:
         engine, quick = self._quick
-        return quick.label(row) if quick is not None and engine is self._engine else None
+        if quick is None or engine is not self._engine:
+            return None
+        latest = None if time is None else time_after(time, self._last_time)
+        step = quick.label(row)
+        if step is not None:
+            if latest is not None:
+                self._last_time = latest
+            self._rows_left -= 1
+            if not self._rows_left:
+                self._watch_short_rows(step)
+        return step
+
+    def _watch_short_rows(self, step: Step) -> None:
+        """At the end of a block: show the watch what went by."""
+        events = self._end_of_block(step.window)
+        step._event = events[0] if events else None
+        self._tell(events)
 
     def _look_for_short_way(self) -> None:
         """After a row that went the long way."""

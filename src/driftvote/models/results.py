@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from driftvote.doors import Origin
+from driftvote.drift import DriftEvent
 from driftvote.errors import VoteError
 from driftvote.kernels.layout import Codes, Floats, Ints
 from driftvote.models.estimates import Estimates
+from driftvote.models.explaining import Explanation, explained
 from driftvote.models.step import Step
+from driftvote.models.timelines import bands_of, timeline_columns, whole_number
 from driftvote.votes import VoteFormat
-
-if TYPE_CHECKING:
-    pass
 
 
 class LabeledStream:
@@ -38,6 +38,10 @@ class LabeledStream:
         How many rows, this one included, the estimates were made from.
     n_votes
         How many labelers did not abstain on the row.
+    events
+        Drift events (`DriftEvent`) that were noticed at these rows, in order.
+    first_row
+        Number of the first of these rows in the stream.
     labelers, classes
         Names of the columns of the arrays above and below.
 
@@ -60,6 +64,8 @@ class LabeledStream:
         form: VoteFormat,
         labelers: tuple[str, ...],
         origin: Origin | None = None,
+        events: Sequence[DriftEvent] | None = None,
+        first_row: int = 0,
     ) -> None:
         self.codes = codes
         self.proba = proba
@@ -68,6 +74,9 @@ class LabeledStream:
         self._estimates = estimates
         self._form = form
         self._origin = origin or Origin()
+        self.events = list(events or ())
+        self.watched = events is not None  # whether anybody looked for events
+        self.first_row = first_row
 
     @property
     def labels(self) -> npt.NDArray[Any]:
@@ -144,13 +153,59 @@ class LabeledStream:
             self._form,
             self.labelers,
             kept,
+            self._events_at(range(len(self))[place]),
+            self.first_row + range(len(self))[place].start,
         )
+
+    def _events_at(self, places: range) -> list[DriftEvent] | None:
+        found = [event for event in self.events if event.row - self.first_row in places]
+        return found if self.watched else None
 
     def __iter__(self) -> Iterator[Step]:
         return (Step(self, row) for row in range(len(self)))
 
     def __repr__(self) -> str:
         return f"LabeledStream({len(self)} rows, {len(self.labelers)} labelers, classes {list(self.classes)})"
+
+    def explain(self, row: int = -1) -> Explanation:
+        """Why a row (its place among these rows) got its label; `print` it.
+
+        >>> from driftvote import AdaptiveLabelModel
+        >>> out = AdaptiveLabelModel.paper().label_stream([[1, 1, 0], [0, 0, 1], [1, 1, 1], [0, 0, -1]])
+        >>> print(out.explain(0))
+        row 0: 1 with probability 0.900, from the last 1 rows; the majority says the same
+          labeler_0  1 +2.20  (right 100% of the time)
+          labeler_1  1 +2.20  (right 100% of the time)
+          labeler_2  0 +2.20  (right 100% of the time)
+        """
+        place = range(len(self))[row]
+        estimates = self._estimates[place : place + 1]
+        codes, proba = self._rows[place], self.proba[place]
+        told = explained(codes, int(self.codes[place]), proba, estimates, self._form, self.labelers)
+        return replace(told, row=self.first_row + place)
+
+    def bands(self, kind: str = "calibrated", tau: float = 0.1, delta: float = 0.1) -> tuple[Floats, Floats]:
+        """Lower and upper ends of a band around `accuracies`, rows x labelers.
+
+        `"calibrated"`: held the truth 95 times in 100 in simulated streams without drift inside the window.
+        `"bound"`: what the theorem promises with probability 1 - `delta` in any such stream, if every labeler is right
+        with probability at least 1/K + `tau`; wide. docs/events.md has both.
+        """
+        return bands_of(self._estimates, self._form.n_classes, kind, tau, delta)
+
+    def timeline(self, every: int | None = None, backend: str | None = None) -> Any:
+        """The labelers over time as a tidy frame: a line for each labeler of each row, or of every so many rows.
+
+        Columns: t (the row's number in the stream), labeler, accuracy, low, high (the calibrated band), coverage,
+        weight, window. `every` is chosen so that about 500 rows are told; the last row is always told.
+        """
+        from driftvote.frames_out import make_frame
+
+        step = max(1, -(-len(self) // 500)) if every is None else whole_number("every", every)
+        return make_frame(
+            timeline_columns(self, np.unique(np.append(np.arange(0, len(self), step), max(0, len(self) - 1)))),
+            backend or self._origin.backend or "pyarrow",
+        )
 
     def to_frame(self, backend: str | None = None, per_labeler: bool = False) -> Any:
         """The labels as a frame: of the library the votes came in, or of `backend`.

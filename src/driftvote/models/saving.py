@@ -6,12 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from driftvote.errors import StateError
-from driftvote.files.state import read_state, write_state
+from driftvote.files.state import Arrays, read_state, write_state
 from driftvote.labelers import Roster
 
 
 def write_model(model: Any, path: str | Path) -> None:
     """Write settings and state, whole or not at all."""
+    write_state(path, *state_of(model))
+
+
+def state_of(model: Any) -> tuple[dict[str, Any], Arrays]:
+    """Settings and state as a header and arrays."""
     for value in (*model._form.classes, model._form.abstain):
         if not isinstance(value, (str, int, float, type(None))):
             raise StateError(f"class {value!r} cannot be written to a state file; use text or numbers as classes")
@@ -22,7 +27,12 @@ def write_model(model: Any, path: str | Path) -> None:
         "last_time": model._last_time,
         "members": list(model._families.members.names),
     }
-    write_state(path, header, {} if model._engine is None else model._engine.arrays())
+    arrays = {} if model._engine is None else model._engine.arrays()
+    record = model._watch_record()
+    if record is not None:
+        header["watch"] = record.to_plain()
+        arrays = arrays | record.watcher.arrays()
+    return header, arrays
 
 
 def read_model(path: str | Path, wanted: type, kinds: dict[str, Any]) -> Any:
@@ -39,6 +49,7 @@ def read_model(path: str | Path, wanted: type, kinds: dict[str, Any]) -> Any:
         if arrays:
             model._engine = model._new_engine(len(model._roster))
             model._engine.restore(arrays)
+            model._resume_watch(header.get("watch"), arrays)
     except (TypeError, ValueError) as problem:
         raise StateError(f"{path}: the state does not fit {header['model']}: {problem}") from problem
     return model

@@ -82,6 +82,17 @@ def class_shares(value: Any, n_classes: int) -> tuple[float, ...] | None:
     return shares
 
 
+def watching(rate: Any, on_event: Any) -> tuple[float | None, Any]:
+    """Events that chance may make, per row (small, or there would be one at every look), and whom to tell of them."""
+    if rate is not None and not 0.0 < _number("false_event_rate", rate) <= 0.001:
+        raise SettingError(
+            f"false_event_rate must be above 0 and at most 0.001 events a row (None: do not look), not {shown(rate)}"
+        )
+    if on_event is not None and not callable(on_event):
+        raise SettingError(f"on_event must be a function of one event, or None, not {shown(on_event)}")
+    return None if rate is None else float(rate), on_event
+
+
 def threads(name: str, value: int) -> int:
     """A number of threads, at least 1."""
     count = whole(name, value)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from driftvote.drift import DriftEvent
 from driftvote.kernels.layout import Floats
 from driftvote.kernels.single import CODE, WINDOW
 from driftvote.models.certified import StepCertificate
 from driftvote.models.estimates import Estimates
+from driftvote.models.explaining import Explanation
 from driftvote.votes import VoteFormat
 
 if TYPE_CHECKING:
@@ -29,7 +31,9 @@ class Step:
     Step(label='safe', probability=0.836, window=1, n_votes=3)
     """
 
-    __slots__ = ("_row", "_said", "_source")
+    __slots__ = ("_event", "_row", "_said", "_source")
+
+    _event: DriftEvent | None  # set only on the short way, and only where there is one
 
     def __init__(self, source: LabeledStream | QuickRows, row: int, said: Floats | None = None) -> None:
         self._source: Any = source
@@ -107,6 +111,17 @@ class Step:
         """The committee behind the label and its certified error; None for models without certificates."""
         found = getattr(self._stream._estimates, "record", None)
         return None if found is None else StepCertificate.of(found(self._row), self.labelers)
+
+    @property
+    def event(self) -> DriftEvent | None:
+        """The drift event that was noticed at this row; None nearly always."""
+        if self._said is not None or hasattr(self, "_event"):
+            return getattr(self, "_event", None)
+        return next((one for one in self._stream.events if one.row == self._stream.first_row + self._row), None)
+
+    def explain(self) -> Explanation:
+        """Why the row got its label: each labeler's part in it, the window, and what the majority said."""
+        return self._stream.explain(self._row)
 
     @property
     def labelers(self) -> tuple[str, ...]:

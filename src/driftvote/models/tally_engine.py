@@ -28,7 +28,7 @@ from driftvote.models.engine import Arrays, Engine, Labeled, expect
 from driftvote.models.estimates import EqualEstimates, Estimates, WindowEstimates
 from driftvote.models.fit_estimates import FitEstimates
 from driftvote.models.id_book import IdBook
-from driftvote.tallies import empty_tally, recent_slots, recounted
+from driftvote.tallies import empty_tally, recent_slots, recounted, tally_of
 
 
 class TallyEngine(Engine):
@@ -63,6 +63,10 @@ class TallyEngine(Engine):
         stats = self.tally.stats[level]
         sums, votes = stats[: n_pairs(self.n_labelers)].copy(), stats[-self.n_labelers :].copy()
         return sums, votes, min(int(self.watch.sizes[level]), self.n_rows)
+
+    @property
+    def ring(self) -> Codes:
+        return self.tally.ring
 
     def remembered(self) -> int:
         return min(self.n_rows, len(self.tally.ring))
@@ -129,6 +133,8 @@ class TripletEngine(TallyEngine):
 
 class ConfusionEngine(TallyEngine):
     """Class-conditional labelers: fitted to the window every so often, by the row's number."""
+
+    estimator = "confusion"
 
     def __init__(
         self, watch: Watch, rule: Rule, n_labelers: int, plan: tuple[int, Floats], tally: Tally | None = None
@@ -207,6 +213,12 @@ class ConfusionEngine(TallyEngine):
             return EqualEstimates(1, self.n_labelers, self.n_classes, window=0)
         self._catch_up()
         return FitEstimates(self.fit, np.zeros(1, np.int64), self.rule)
+
+    def accuracies_of(self, rows: Codes) -> Floats:
+        fit = room_for_fits(1, self.n_labelers, self.n_classes)
+        tally = tally_of(rows, self.n_classes, self.tally.stride)
+        fit_window(tally, 0, len(rows), self.plan.given, kept(fit, 0))
+        return np.asarray(fit.accuracy[0])
 
     def verify(self, rows: Ints, classes: Ints) -> None:
         """Rows that are remembered are of these classes. Fitted anew once somebody asks, however many they were."""

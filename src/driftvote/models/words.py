@@ -7,6 +7,9 @@ from typing import Any
 from driftvote.doors import Batch, Origin
 from driftvote.kernels.layout import Floats, Ints
 from driftvote.labelers import Roster
+from driftvote.models.admission import rows_by_roster
+from driftvote.models.estimates import EqualEstimates
+from driftvote.models.explaining import Explanation, explained
 from driftvote.models.families import Families
 from driftvote.votes import VoteFormat
 
@@ -43,6 +46,23 @@ class FamiliarWords:
         """Class probabilities of rows by the current weights; a column for each class."""
         batch = self._families.read(data, self._form, self._roster, **keys)
         return _shaped_proba(self._vote(batch, None)[1], self._form, batch.origin)
+
+    def explain(self, row: Any) -> Explanation:
+        """Why a row would get its label by the current weights; learns nothing.
+
+        >>> from driftvote import AdaptiveLabelModel
+        >>> model = AdaptiveLabelModel(classes=["safe", "unsafe"])
+        >>> _ = model.update({"judge-a": "safe", "judge-b": "safe", "judge-c": "unsafe"})
+        >>> told = model.explain({"judge-a": "unsafe", "judge-c": "unsafe", "judge-b": "safe"})
+        >>> told.label, told.majority, told.window, len(told.votes)
+        ('unsafe', 'unsafe', 1, 3)
+        """
+        batch = self._families.read_row(row, self._form, self._roster)
+        codes, proba = self._vote(batch, None)
+        roster = self._roster if self._roster.names else Roster(batch.names or ()).for_width(batch.codes.shape[1])
+        now = self._current() if self.n_rows else EqualEstimates(1, len(roster), self._form.n_classes, window=0)  # type: ignore[attr-defined]
+        votes = rows_by_roster(batch, roster)[0]
+        return explained(votes, int(codes[0]), proba[0], now, self._form, roster.names)
 
     def learn_one(self, row: Any) -> None:
         """river's word: learn from one row, label nothing."""

@@ -7,15 +7,18 @@ from typing import Any
 
 import numpy as np
 
+from driftvote.drift import DriftEvent
 from driftvote.errors import LabelerError, SettingError, VoteError
 from driftvote.kernels.buckets import Rows
 from driftvote.kernels.layout import Codes, Ints, code_dtype
 from driftvote.models.results import LabeledStream
+from driftvote.models.timelines import estimator_of
 from driftvote.report.baselines import Baseline
 from driftvote.report.context import Report
 from driftvote.report.dependent import LastRows
 from driftvote.report.examples import Block, Picked
 from driftvote.report.finish import Gathered, finished
+from driftvote.report.happened import moved
 from driftvote.report.thinning import Thinned
 from driftvote.report.values import shown
 
@@ -87,6 +90,8 @@ class ReportBuilder:
         self._all_past = Baseline.all_past(n_classes) if has_gold else None
         self._differing, self._doubtful = Picked(EXAMPLES), Picked(DOUBTFUL)
         self._last_weights = np.zeros(len(self.labelers))
+        self._estimator = "triplet"
+        self._events: list[DriftEvent] | None = None
         self._last_rows, self._last_window, self._certificate = LastRows(), 0, None  # type: Any, int, Any
 
     @property
@@ -110,6 +115,9 @@ class ReportBuilder:
         """
         codes = self._checked(votes, out, times, ids, gold)
         self._admit(out.labelers)
+        self._estimator = estimator_of(out._estimates)
+        if out.watched:
+            self._events = (self._events or []) + [moved(e, self._thinned.n_rows - out.first_row) for e in out.events]
         if codes.shape[1] < len(self.labelers):
             codes = np.pad(codes, ((0, 0), (0, len(self.labelers) - codes.shape[1])), constant_values=-1)
         done = 0
@@ -202,11 +210,13 @@ class ReportBuilder:
                 has_gold=self.has_gold,
                 review_below=self.review_below,
                 filled=str(self.settings.get("abstentions")) == "random",
+                estimator=self._estimator,
                 weights=self._last_weights,
                 last_rows=self._last_rows.rows(len(self.labelers), self._last_window),
                 certificate=self._certificate,
                 differing=self._differing.by_row(),
                 doubtful=self._doubtful.by_rank(),
+                events=self._events,
             )
         )
 

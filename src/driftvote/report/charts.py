@@ -24,6 +24,9 @@ MOST_COLUMNS = 96
 MOST_MARKS = 5
 """Falls of the window that are marked: the largest ones."""
 
+MOST_NUMBERS = 30
+"""Events up to which their marks are numbered."""
+
 TEXT_UP_TO = 10
 """Labelers up to which the cells of the agreement heat map carry their number."""
 
@@ -64,14 +67,24 @@ def figure(data: list[Figure], slots: list[str], height: int, time: bool, **layo
 
 
 def marks(report: Report, axis: TimeAxis) -> list[Figure]:
-    """Vertical lines where drift was detected or, where nothing looked for it, where the window fell sharply."""
-    drops = report.window_drops[:MOST_MARKS]
-    rows = [event.row for event in report.events] if report.events else [drop.row for drop in drops]
-    return [
-        {"type": "line", "xref": "x", "yref": "paper", "x0": axis.at(row), "x1": axis.at(row), "y0": 0, "y1": 1,
-         "layer": "below", "line": {"width": 1.5, "dash": "dot"}}
-        for row in rows
-    ]  # fmt: skip
+    """Vertical lines where something changed or, where nothing looked for it, where the window fell sharply.
+
+    Of an event also the stretch in which it happened, and its number in the table of events.
+    """
+    whole: Figure = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
+    line = {"width": 1.5, "dash": "dot"}
+    if not report.events:
+        places = [axis.at(drop.row) for drop in report.window_drops[:MOST_MARKS]]
+        return [{**whole, "type": "line", "x0": x, "x1": x, "line": line} for x in places]
+    shapes = []
+    for number, event in enumerate(report.events, 1):
+        first, last = (axis.at(row) for row in event.since)
+        shapes.append({**whole, "type": "rect", "x0": first, "x1": last, "line": {"width": 0}, "name": "event"})
+        x = axis.at(event.about)
+        label = {"text": str(number), "textposition": "end", "textangle": 0, "xanchor": "left", "yanchor": "top"}
+        told = {"label": label} if len(report.events) <= MOST_NUMBERS else {}
+        shapes.append({**whole, "type": "line", "x0": x, "x1": x, "line": line, "name": "event", **told})
+    return shapes
 
 
 def accuracy_chart(report: Report, axis: TimeAxis) -> Figure:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from driftvote.drift import DriftEvent
 from driftvote.report.parts import (
     Agreement,
     ClassSummary,
@@ -76,29 +77,6 @@ class Gold:
     scores: list[Score]
     confusion_classes: list[str]
     confusion: list[list[int]]
-
-
-@dataclass(frozen=True)
-class DriftEvent:
-    """A change that was detected.
-
-    Attributes
-    ----------
-    row, time: when.
-    labeler: who changed; None when it is not one labeler.
-    before, after: its accuracy before and after.
-    window_before, window_after: the window before and after.
-    note: what happened, in words.
-    """
-
-    row: int
-    time: Time = None
-    labeler: str | None = None
-    before: Number = None
-    after: Number = None
-    window_before: int | None = None
-    window_after: int | None = None
-    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -172,7 +150,7 @@ class Report:
     differences: where the labels are not the majority's.
     doubtful: the most doubtful rows, for review.
     gold: the labels against true ones; None without them.
-    events: detected drift; None where nothing looks for it.
+    events: drift that was noticed, as `driftvote.DriftEvent`; None where nothing looks for it.
     committee: a certified committee; None where none was sought.
     dependence: labelers that err together; None where it was not looked at.
     """

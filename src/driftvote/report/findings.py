@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from driftvote.drift import DriftEvent
 from driftvote.report.context import Gold
+from driftvote.report.happened import findings_of
 from driftvote.report.parts import Differences, LabelerSummary, Tally, Time, Timeline, WindowDrop
 from driftvote.report.values import MOST_DROPS, brief
 
@@ -39,6 +41,7 @@ def findings(
     differences: Differences,
     gold: Gold | None,
     line: Timeline,
+    events: list[DriftEvent] | None,
 ) -> list[str]:
     """The headline: rows, labels, doubtful rows, what changed, and how good it is where that is known."""
     if not tally.rows:
@@ -46,6 +49,7 @@ def findings(
     return [
         _labels(tally, len(labelers)),
         *([_against_gold(gold)] if gold else []),
+        *([] if events is None else findings_of(events)),
         _window(drops, line),
         *_changes(labelers),
         *([_differing(tally, differences)] if tally.labeled else []),

@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from driftvote._version import __version__
+from driftvote.bands import calibrated_half_width
+from driftvote.drift import DriftEvent
 from driftvote.kernels import buckets
 from driftvote.kernels.buckets import Buckets
 from driftvote.kernels.layout import Codes, Floats
 from driftvote.models.certified import StepCertificate
-from driftvote.report.band import half_width
 from driftvote.report.context import FORMAT, Report
 from driftvote.report.dependent import committee_of, dependence_of, sentences
 from driftvote.report.findings import findings
 from driftvote.report.gold import gold_of
+from driftvote.report.happened import timed
 from driftvote.report.parts import Agreement, ClassSummary, Differences, Example, Tally, Time, Timeline
 from driftvote.report.summaries import summaries, window_drops
 from driftvote.report.thinning import Thinned
@@ -37,11 +39,13 @@ class Gathered:
     has_gold: bool
     review_below: float
     filled: bool
+    estimator: str
     weights: Floats
     last_rows: Codes
     certificate: StepCertificate | None
     differing: list[Example]
     doubtful: list[Example]
+    events: list[DriftEvent] | None
 
 
 def finished(seen: Gathered) -> Report:
@@ -49,7 +53,7 @@ def finished(seen: Gathered) -> Report:
     thinned = seen.thinned
     counts = thinned.buckets.counts.sum(axis=0)
     tally = tally_of(seen, counts)
-    timeline = timeline_of(thinned, len(seen.classes), seen.filled)
+    timeline = timeline_of(thinned, len(seen.classes), seen.filled, seen.estimator)
     labelers = summaries(thinned, seen, timeline)
     drops = window_drops(timeline)
     differences = Differences(
@@ -59,13 +63,14 @@ def finished(seen: Gathered) -> Report:
         examples=seen.differing,
     )
     gold = gold_of(thinned, seen.classes, timeline) if seen.has_gold and counts[buckets.GOLD] else None
+    events = None if seen.events is None else [timed(event, timeline) for event in seen.events]
     together = dependence_of(seen.last_rows, len(seen.classes), seen.labelers)
     return Report(
         format=FORMAT,
         driftvote=__version__,
         title=seen.title,
         source=seen.source,
-        findings=[*findings(tally, labelers, drops, differences, gold, timeline), *sentences(together)],
+        findings=[*findings(tally, labelers, drops, differences, gold, timeline, events), *sentences(together)],
         tally=tally,
         reading=seen.reading,
         settings=seen.settings,
@@ -77,6 +82,7 @@ def finished(seen: Gathered) -> Report:
         differences=differences,
         doubtful=seen.doubtful,
         gold=gold,
+        events=events,
         committee=committee_of(seen.certificate),
         dependence=together,
     )
@@ -98,7 +104,7 @@ def tally_of(seen: Gathered, counts: Any) -> Tally:
     )
 
 
-def timeline_of(thinned: Thinned, n_classes: int, filled: bool) -> Timeline:
+def timeline_of(thinned: Thinned, n_classes: int, filled: bool, estimator: str) -> Timeline:
     """The buckets as lists, with the band of noise."""
     n = thinned.n_buckets
     parts: Any = (array[:n] for array in thinned.buckets)
@@ -108,7 +114,8 @@ def timeline_of(thinned: Thinned, n_classes: int, filled: bool) -> Timeline:
     mean = np.where(known, b.total / np.maximum(b.known, 1), np.nan)
     low, high = np.where(known, b.low, np.nan), np.where(known, b.high, np.nan)
     coverage = b.covered / np.maximum(b.known, 1)
-    half = half_width(np.nan_to_num(mean, nan=1.0 / n_classes), coverage, b.window_low.astype(float), n_classes, filled)
+    middle, shortest = np.nan_to_num(mean, nan=1.0 / n_classes), b.window_low.astype(float)
+    half = calibrated_half_width(middle, coverage, shortest, n_classes, filled, estimator)
     first = np.arange(n) * thinned.step
     times = times_of(thinned)
     return Timeline(

@@ -16,10 +16,11 @@ from driftvote.report.context import FORMAT, Report
 def to_plain(thing: Any) -> Any:
     """Dataclasses as dicts, all the way down."""
     if dataclasses.is_dataclass(thing) and not isinstance(thing, type):
-        return {field.name: to_plain(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
+        said = {"sentence": thing.sentence} if hasattr(thing, "sentence") else {}
+        return said | {field.name: to_plain(getattr(thing, field.name)) for field in dataclasses.fields(thing)}
     if isinstance(thing, dict):
         return {key: to_plain(value) for key, value in thing.items()}
-    return [to_plain(value) for value in thing] if isinstance(thing, list) else thing
+    return [to_plain(value) for value in thing] if isinstance(thing, (list, tuple)) else thing
 
 
 def report_to_json(report: Report) -> str:
@@ -58,8 +59,12 @@ def _from_plain(kind: Any, plain: Any) -> Any:
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         if plain is None:
             return None
-        inner = [a for a in arguments if dataclasses.is_dataclass(a) or typing.get_origin(a) is list]
+        inner = [a for a in arguments if dataclasses.is_dataclass(a) or typing.get_origin(a) in (list, tuple)]
         return _from_plain(inner[0], plain) if inner else plain
     if typing.get_origin(kind) is list:
         return [_from_plain(arguments[0], value) for value in plain]
+    if typing.get_origin(kind) is tuple:
+        many = len(arguments) == 2 and arguments[1] is Ellipsis
+        kinds = [arguments[0]] * len(plain) if many else arguments
+        return tuple(_from_plain(one, value) for one, value in zip(kinds, plain, strict=True))
     return plain

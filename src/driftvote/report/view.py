@@ -7,6 +7,7 @@ from typing import Any
 
 from driftvote.report.context import Report
 from driftvote.report.findings import counted, percent, show_time
+from driftvote.report.happened import events_title, tone
 from driftvote.report.parts import Example, LabelerSummary, Vote
 from driftvote.report.values import MOST_DROPS, brief
 
@@ -25,6 +26,8 @@ class View:
     classes: list[Any]
     classes_left: int
     percent: Any
+    place: Any
+    tone: Any
     show_time: Any
     sides: Any
     brief: Any
@@ -43,6 +46,8 @@ def view(report: Report) -> View:
         classes=list(classes[:MOST_CLASSES]),
         classes_left=max(0, len(classes) - MOST_CLASSES),
         percent=percent,
+        place=lambda share: f"{100 * share:.1f}",
+        tone=tone,
         show_time=show_time,
         sides=sides,
         brief=brief,
@@ -76,6 +81,7 @@ def titles(report: Report) -> dict[str, str]:
         "differences": _differences_title(report),
         "doubtful": _doubtful_title(report),
         "gold": _gold_title(report),
+        "events": events_title(report.events or []),
     }
 
 

@@ -42,7 +42,11 @@
       ...(narrow.matches && across && chart.time ? fewer(given) : {}),
     });
     const before = drawn.has(element) ? element.layout.xaxis : null;
-    const shapes = (chart.layout.shapes || []).map((shape) => ({ ...shape, line: { ...shape.line, color: muted } }));
+    const shapes = (chart.layout.shapes || []).map((shape) => {
+      const color = shape.name === "event" ? colour("--bad") : muted;
+      const label = shape.label ? { label: { ...shape.label, font: { size: 11, color } } } : {};
+      return { ...shape, ...label, line: { ...shape.line, color }, ...(shape.type === "rect" ? { fillcolor: color, opacity: 0.16 } : {}) };
+    });
     const layout = {
       ...chart.layout, shapes, height: chart.height,
       font: { family: getComputedStyle(document.body).fontFamily, size: 12, color: ink },

@@ -1,4 +1,8 @@
-"""How far noise alone can move an estimated accuracy: the band around each line of a report.
+"""Bands around the accuracies: how far an estimate may be from the truth.
+
+Two kinds. From the bound (`bound_half_width`): what the method's theorem promises, in any stream of independent
+labelers, and therefore wide: mostly 1 below some ten thousand rows. Calibrated (`calibrated_half_width`): the noise of
+the estimate, worked out below and scaled so that it held the truth 95 times in 100 in simulated streams.
 
 A labeler h is judged through the two others (i, j) that agree most: q_h = sqrt(C_ih C_jh / C_ij), with q the skill
 (K p - 1) / (K - 1). In the one-coin model the three agreements of a window of r rows have known variances and
@@ -14,9 +18,16 @@ It holds noise only: drift inside the window, labelers that err together and the
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from driftvote import theory
 from driftvote.kernels.layout import Floats
+
+FACTORS = {"triplet": 0.943, "confusion": 0.826}
+"""By estimator: what the 95% range of noise is multiplied by. Written by `make bands`, with the evidence in
+docs/events.md."""
 
 Z95 = 1.959964
 """Half the width of a 95% range, in standard errors."""
@@ -44,6 +55,28 @@ def half_width(accuracies: Floats, coverage: Floats, windows: Floats, n_classes:
         return np.minimum(_error(skill * coverage, np.ones_like(coverage), windows, n_classes) * Z95 * scale
                           / np.maximum(coverage, _LEAST), 1.0)  # fmt: skip
     return np.minimum(_error(skill, coverage, windows, n_classes) * Z95 * scale, 1.0)
+
+
+def calibrated_half_width(
+    accuracies: Floats, coverage: Floats, windows: Floats, n_classes: int, filled: bool, estimator: str
+) -> Floats:
+    """Half the calibrated 95% band of each accuracy."""
+    half = half_width(accuracies, coverage, windows, n_classes, filled)
+    return np.asarray(np.minimum(FACTORS[estimator] * half, 1.0))
+
+
+def bound_half_width(windows: Floats, n_labelers: int, n_classes: int, rule: tuple[int, float, float]) -> Floats:
+    """Half the band that the theorem gives for a window without drift; `rule` is (windows in the grid, delta, tau).
+
+    With probability 1 - delta, if every labeler is right with probability at least 1/K + tau. Never above 1.
+
+    >>> bound_half_width(np.array([4096.0, 524288.0]), 6, 2, (20, 0.1, 0.3)).round(2)
+    array([1.  , 0.17])
+    """
+    n_windows, delta, tau = rule
+    factor = theory.deviation_factor(n_labelers, n_windows, delta) * theory.range_factor(n_classes)
+    half = [theory.accuracy_bound(factor / math.sqrt(max(1.0, rows)), tau, n_classes) for rows in windows.tolist()]
+    return np.minimum(np.array(half), 1.0)
 
 
 def _error(skill: Floats, coverage: Floats, windows: Floats, n_classes: int) -> Floats:

@@ -1,0 +1,137 @@
+"""The watch for drift by definition: lists, loops, nothing remembered that could be counted again."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+BLOCK, LEAST, STEADY, FINE = 64, 16, 8, 4
+SPANS = (1, 2, 4, 8, 16, 32, 64, 128)
+KEPT = 129
+
+
+def most(votes: list[int]) -> int:
+    """The class with more votes than any other, or -1."""
+    counts = Counter(vote for vote in votes if vote >= 0).most_common(2)
+    if not counts or (len(counts) == 2 and counts[0][1] == counts[1][1]):
+        return -1
+    return counts[0][0]
+
+
+def outcomes(row: list[int], h: int) -> tuple[int, int]:
+    """Whether the labeler and most of the others voted, and whether they agreed."""
+    others = most(row[:h] + row[h + 1 :])
+    seen = row[h] >= 0 and others >= 0
+    return int(seen), int(seen and row[h] == others)
+
+
+def counted(rows: list[list[int]], n_classes: int) -> dict[str, tuple[int, int]]:
+    """Hits and tries of everything that is watched, over some rows."""
+    found: dict[str, tuple[int, int]] = {}
+    for h in range(len(rows[0])):
+        pairs = [outcomes(row, h) for row in rows]
+        found[f"agreement {h}"] = (sum(hit for _, hit in pairs), sum(seen for seen, _ in pairs))
+        found[f"coverage {h}"] = (sum(row[h] >= 0 for row in rows), len(rows))
+    labels = [most(row) for row in rows]
+    for s in range(min(n_classes, 8)):
+        found[f"balance {s}"] = (sum(c >= 0 and c % 8 == s for c in labels), sum(c >= 0 for c in labels))
+    return found
+
+
+def surprise(a: int, m: int, b: int, big: int) -> float:
+    def nats(hits: int, of: int, rate: float) -> float:
+        miss = of - hits
+        return (hits * math.log(hits / (of * rate)) if hits else 0.0) + (
+            miss * math.log(miss / (of * (1.0 - rate))) if miss else 0.0
+        )
+
+    rate = (a + b) / (m + big)
+    return 0.0 if rate in (0.0, 1.0) else 2.0 * (nats(a, m, rate) + nats(b, big, rate))
+
+
+class NaiveWatch:
+    """Every row and every block's counts, kept; episodes begin where they are told to."""
+
+    def __init__(self, n_classes: int, limit: float) -> None:
+        self.n_classes, self.limit = n_classes, limit
+        self.rows: list[list[int]] = []
+        self.blocks: list[dict[str, tuple[int, int]]] = []
+        self.start = 0
+        self.pending: tuple[str, int] | None = None
+        self.prior: dict[str, float] = {}
+
+    def add(self, row: list[int]) -> tuple[str, int] | None:
+        """What is found after this row: the name of a statistic and how many blocks ago it changed."""
+        self.rows.append(row)
+        if len(self.rows) % BLOCK:
+            return None
+        self.blocks.append(counted(self.rows[-BLOCK:], self.n_classes))
+        if self.pending is not None:
+            (name, span), self.pending = self.pending, None
+            return name, span + 1
+        for span in SPANS:
+            due = span <= FINE or len(self.blocks) % (span // FINE) == 0
+            if due and len(self.blocks) - span > self.start:
+                found = self.compare(span)
+                if found is not None:
+                    self.pending = found, span  # told a block later
+                    return None
+        return None
+
+    def compare(self, span: int) -> str | None:
+        change = len(self.blocks) - span
+        told, best = None, self.limit
+        for name in self.names():
+            since = self.start
+            if name.startswith("coverage"):
+                h = int(name.split()[1])
+                voted = [b for b, block in enumerate(self.blocks) if block[name][0]]
+                if not voted or max(since, voted[0]) >= change:
+                    continue
+                since = max(since, voted[0])
+                assert h >= 0
+            (a, m), (b, big) = self.sums(name, change, len(self.blocks)), self.sums(name, since, change)
+            if m < LEAST or big < LEAST:
+                continue
+            first = max(since, len(self.blocks) - KEPT + 1)
+            found = surprise(a, m, b, big) / self.spread(name, first, change, span)
+            if found > best and self.near(a, m, b, big, best):
+                told, best = name, found
+        return told
+
+    def near(self, a: int, m: int, b: int, big: int, limit: float) -> bool:
+        """The cheap look that comes first must let through what counts."""
+        rate = (a + b) / (m + big)
+        return (a / m - b / big) ** 2 > 0.5 * limit * rate * (1.0 - rate) * (1.0 / m + 1.0 / big)
+
+    def names(self) -> list[str]:
+        n = len(self.rows[0])
+        ordered = [name for h in range(n) for name in (f"agreement {h}", f"coverage {h}")]
+        return ordered + [f"balance {s}" for s in range(min(self.n_classes, 8) if self.n_classes > 2 else 1)]
+
+    def sums(self, name: str, first: int, last: int) -> tuple[int, int]:
+        part = [block[name] for block in self.blocks[first:last]]
+        return sum(hits for hits, _ in part), sum(seen for _, seen in part)
+
+    def spread(self, name: str, first: int, change: int, span: int) -> float:
+        spread, length = self.prior.get(name, 1.0), 1
+        while length <= span and change - first >= 2 * length:
+            groups = (change - first) // length
+            begin = change - groups * length
+            hits, seen = self.sums(name, begin, change)
+            if 0 < hits < seen:
+                rate = hits / seen
+                parts = [self.sums(name, begin + g * length, begin + (g + 1) * length) for g in range(groups)]
+                found = sum((a - rate * m) ** 2 for a, m in parts) / (groups - 1)
+                found /= rate * (1.0 - rate) * seen / groups
+                mixed = (STEADY * spread + (groups - 1) * found) / (STEADY + groups - 1)
+                spread = max(1.0, mixed) if length == 1 else max(spread, mixed)
+            length *= 2
+        return spread
+
+    def begin(self, start: int, end: int) -> None:
+        """A new episode from block `start` on; the last one ended at block `end`."""
+        first = max(self.start, len(self.blocks) - KEPT + 1)
+        names = [*self.names(), *(["balance 1"] if self.n_classes == 2 else [])]
+        self.prior = {name: self.spread(name, first, end, FINE) for name in names}
+        self.start = start

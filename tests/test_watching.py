@@ -1,0 +1,158 @@
+"""The watch for drift against its definition, row by row, and by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from driftvote.diagnosis import by_class, deviate, deviates, diagnose, locate, plurality, sides
+from driftvote.kernels import watching as kernel
+from driftvote.kernels.counting import BLOCK, count_classes, count_two_classes, n_digits
+from driftvote.watching import Watcher, threshold
+from naive_watching import NaiveWatch, counted, most
+
+from streams_for_tests import COMPILED
+
+WHAT = {kernel.AGREEMENT: "agreement", kernel.COVERAGE: "coverage", kernel.BALANCE: "balance"}
+
+
+def drifting(seed, n, n_classes, coverage, n_rows, at, drop=0.5):
+    """Labelers at 0.85, the first of which falls by `drop` half-way."""
+    rng = np.random.default_rng(seed)
+    accuracy = np.full((n_rows, n), 0.85)
+    accuracy[at:, 0] -= drop
+    truth = rng.integers(0, n_classes, (n_rows, 1))
+    wrong = (truth + rng.integers(1, n_classes, (n_rows, n))) % n_classes
+    votes = np.where(rng.random((n_rows, n)) < accuracy, truth, wrong).astype(np.int8)
+    votes[rng.random((n_rows, n)) >= coverage] = -1
+    return votes
+
+
+@pytest.mark.parametrize(("n", "n_classes", "coverage"), [(3, 2, 1.0), (5, 2, 0.6), (4, 3, 0.8), (4, 10, 1.0)])
+def test_every_look_is_the_definitions(n, n_classes, coverage, monkeypatch):
+    votes = drifting(1, n, n_classes, coverage, 3200 if COMPILED else 1000, 1500 if COMPILED else 600)
+    watcher, naive = Watcher(n, n_classes, 1e-3), None
+    naive = NaiveWatch(n_classes, watcher.limit)
+    found, begun = [], []
+    inner = Watcher._begin
+
+    def begin(self, row, end):
+        head = self.watched.head
+        found.append((WHAT[int(head[kernel.FIRED_WHAT])] + f" {head[kernel.FIRED_WHO]}", int(head[kernel.FIRED_SPAN])))
+        inner(self, row, end)
+        begun.append((self.start // BLOCK, end // BLOCK))
+
+    monkeypatch.setattr(Watcher, "_begin", begin)
+    fired = 0
+    for row in votes:
+        watcher.feed(row[None])
+        told = naive.add(row.tolist())
+        assert (told is not None) == (len(found) > fired)
+        if told is not None:
+            assert found[-1] == told
+            naive.begin(*begun[-1])
+            fired += 1
+    assert fired
+    assert {name: watcher.watched.prior[place] for name, place in (("agreement 0", n), ("coverage 1", 2 * n + 1))} == {
+        name: pytest.approx(naive.prior[name]) for name in ("agreement 0", "coverage 1")
+    }
+
+
+@pytest.mark.parametrize("n", [3, 4, 7, 8, 33])
+def test_counting_is_the_definitions(n):
+    rng = np.random.default_rng(n)
+    for n_classes, low in ((2, -3), (2, 0), (3, -4), (11, -1)):
+        rows = np.ascontiguousarray(rng.integers(low, n_classes, (BLOCK, n)), np.int8)
+        said = counted(np.maximum(rows, -1).tolist(), n_classes)
+        shares = min(n_classes, 8)
+        want = [said[f"agreement {h}"][1] for h in range(n)] + [said[f"agreement {h}"][0] for h in range(n)]
+        want += [said[f"coverage {h}"][0] for h in range(n)] + [said[f"balance {s}"][0] for s in range(shares)]
+        now = np.zeros(3 * n + shares, np.int64)
+        count_classes(rows, 0, n_classes, now)
+        assert now.tolist() == want
+        if n_classes == 2:
+            words, digits = np.empty((2, n), np.uint64), np.empty((2, n_digits(n)), np.uint64)
+            count_two_classes(rows, 0, words, digits, now)
+            assert now.tolist() == want
+        panel = rng.random(n) < 0.7
+        others = sides(rows, panel, n_classes)
+        for t in range(0, BLOCK, 7):
+            assert plurality(rows, n_classes)[t] == most(rows[t].tolist())
+            for h in range(n):
+                rest = [int(vote) for j, vote in enumerate(rows[t]) if panel[j] and j != h]
+                assert others[t, h] == most(rest)
+
+
+def test_surprise_by_hand():
+    # 48 of 64 before, 16 of 64 since; together 1 in 2.
+    assert kernel.surprise(16, 64, 48, 64) == pytest.approx(4 * (16 * math.log(0.5) + 48 * math.log(1.5)))
+    assert kernel.surprise(64, 64, 64, 64) == kernel.surprise(0, 64, 0, 64) == 0.0
+
+
+def test_deviates_are_those_of_the_watch():
+    hits = np.concatenate([np.arange(640) % 4 > 0, np.arange(128) % 4 == 0])[:, None]
+    told = deviates(hits, np.ones_like(hits), 640)[0]
+    assert told == pytest.approx(-math.sqrt(kernel.surprise(32, 128, 480, 640)))
+    one_class = by_class(hits, np.ones_like(hits), np.zeros(hits.shape, np.int64), 640, 2)[0]
+    assert one_class < -10
+
+
+def test_the_threshold_shares_the_rate_among_all_comparisons():
+    looks = 3 + 4 / 8 + 4 / 16 + 4 / 32 + 4 / 64 + 4 / 128
+    assert math.erfc(math.sqrt(threshold(6, 2, 1e-6) / 2)) == pytest.approx(64e-6 / (looks * 13), rel=1e-6)
+    assert threshold(20, 2, 1e-6) > threshold(6, 2, 1e-6) > threshold(6, 2, 1e-5)
+    assert deviate(0.01) == pytest.approx(2.5758, abs=1e-3)
+
+
+def test_the_row_of_a_change_is_found():
+    hits = np.array([True] * 300 + [False] * 100)
+    assert locate(hits, np.ones(400, bool), 0, 320) == (300, (300, 300))
+
+
+def fed(votes, n_classes=2):
+    return Watcher(votes.shape[1], n_classes, 2e-7).feed(votes)
+
+
+def test_kinds_and_names():
+    worse = fed(drifting(2, 6, 2, 1.0, 4000, 2000))
+    assert [(one.told.kind, set(one.told.moved)) for one in worse] == [("labeler worse", {0})]
+    assert worse[0].since[0] <= 2000 <= worse[0].since[1]
+    better = fed(drifting(2, 6, 2, 1.0, 4000, 2000)[::-1])
+    assert [(one.told.kind, set(one.told.moved)) for one in better] == [("labeler better", {0})]
+    rare = drifting(3, 6, 2, 1.0, 4000, 4000)
+    rare[2000:, 2][np.random.default_rng(0).random(2000) < 0.6] = -1
+    assert [(one.told.kind, list(one.told.votes), one.told.moved) for one in fed(rare)] == [("coverage", [2], {})]
+    rng = np.random.default_rng(4)
+    truth = (rng.random((4000, 1)) < np.where(np.arange(4000) < 2000, 0.5, 0.8)[:, None]).astype(np.int64)
+    shares = np.where(rng.random((4000, 5)) < 0.8, truth, 1 - truth).astype(np.int8)
+    assert [(one.told.kind, one.told.moved, one.told.votes) for one in fed(shares)] == [("class balance", {}, {})]
+    names = drifting(5, 6, 2, 1.0, 4000, 0)
+    names[2000:] = names[2000:, ::-1]  # the poor labeler is another one now
+    told = fed(names)[0].told
+    assert (told.kind, set(told.moved)) == ("labelers changed", {0, 5})
+
+
+def test_who_joins_is_no_drift_and_who_falls_silent_is():
+    votes = drifting(6, 6, 2, 1.0, 6000, 6000)
+    late = votes.copy()
+    late[:3000, 5] = -1
+    assert fed(late) == []
+    watcher = Watcher(5, 2, 2e-7)
+    first = watcher.feed(np.ascontiguousarray(votes[:3000, :5]))
+    assert first + watcher.joined_by(1).feed(votes[3000:]) == []
+    gone = votes.copy()
+    gone[3000:, 5] = -1
+    assert [(one.told.kind, list(one.told.votes)) for one in fed(gone)] == [("coverage", [5])]
+
+
+def test_nothing_to_answer_for_is_no_event():
+    rows = drifting(7, 4, 2, 1.0, 1000, 1000)
+    assert diagnose(rows, 2, (kernel.AGREEMENT, 0, 800), 0, 25.0) is None
+
+
+@pytest.mark.skipif(not COMPILED, reason="many rows")
+def test_a_quiet_stream_stays_quiet():
+    for seed, (n, k, coverage) in enumerate([(3, 2, 1.0), (6, 2, 0.7), (5, 4, 0.8)]):
+        assert fed(drifting(10 + seed, n, k, coverage, 40_000, 40_000), k) == []
