@@ -14,7 +14,8 @@ from driftvote.errors import SettingError
 from driftvote.kernels.layout import Codes
 from driftvote.models.base import LabelModel
 from driftvote.models.committee_engine import CommitteeEngine, window_engine_at
-from driftvote.models.engine import EqualEngine, WindowEngine
+from driftvote.models.engine import WindowEngine
+from driftvote.models.equal_engine import EqualEngine
 from driftvote.models.tally_engine import ConfusionEngine, TallyEngine, TripletEngine, room_for_fits
 from driftvote.randomness import fill_abstentions
 from driftvote.tallies import recounted
