@@ -7,6 +7,7 @@ import pytest
 
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, SettingError
 from driftvote.models.replay import begin_again, start_at
+from driftvote.streams.synthetic import swap
 
 from streams_for_tests import random_stream
 from test_contract import VARIANTS, assert_state_is, same
@@ -90,3 +91,12 @@ def test_the_history_of_a_former_stream_is_not_taken_for_this_one():
     for first in range(0, 600, 100):
         model.label_stream(votes[first : first + 100])
     same(model.label_stream(votes[600:]), with_names(FixedWindowLabelModel(window=50)).label_stream(votes)[600:])
+
+
+def test_events_of_a_former_stream_are_forgotten():
+    model, votes = with_names(AdaptiveLabelModel()), swap(4000, 1).votes
+    first = model.label_stream(votes).events
+    begin_again(model)
+    assert not model.n_detections
+    assert model.label_stream(votes).events == first
+    assert len(first) == model.n_detections > 0

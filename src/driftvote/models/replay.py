@@ -17,6 +17,7 @@ from driftvote.models.committee_engine import CommitteeEngine, window_engine_at
 from driftvote.models.engine import WindowEngine
 from driftvote.models.equal_engine import EqualEngine
 from driftvote.models.tally_engine import ConfusionEngine, TallyEngine, TripletEngine, room_for_fits
+from driftvote.models.watched import NEVER
 from driftvote.randomness import fill_abstentions
 from driftvote.tallies import recounted
 
@@ -81,6 +82,7 @@ def begin_again(model: LabelModel) -> None:
     """Forget every row, as `reset` does, and keep the memory that the engine has: many short streams, one after the
     other, would spend most of their time on getting memory from the system. For models with declared labelers."""
     model._last_time, model._quick = None, (None, None)
+    model._record, model._rows_left = None, NEVER
     engine: Any = model._engine
     if engine is None:
         return

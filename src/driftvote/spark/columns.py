@@ -41,8 +41,10 @@ class Recipe:
     settings: dict[str, Any]
 
     def new(self) -> LabelModel:
-        """A model that has seen nothing."""
-        return self.kind(**self.settings)
+        """A model that has seen nothing. It looks for no events: they are not among the outputs."""
+        model = self.kind(**self.settings)
+        vars(model).update(false_event_rate=None)
+        return model
 
     @cached_property
     def form(self) -> VoteFormat:
