@@ -72,7 +72,7 @@ def test_all_the_past_is_one_block(frame, votes):
     assert_same(out.toPandas(), votes, model)
 
 
-@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "string", "decimal(20,2)"])
+@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz", "decimal(20,2)"])
 def test_times_of_every_type(spark, kind):
     """With a night in it in which clocks are put back: an hour that there is twice must not be taken for one."""
     zone = spark.conf.get("spark.sql.session.timeZone")
