@@ -73,7 +73,7 @@ class Watcher:
     >>> accuracy[:, 0] = np.where(np.arange(6000) < 4000, 0.9, 0.6)
     >>> votes = np.where(rng.random((6000, 6)) < accuracy, truth, 1 - truth).astype(np.int8)
     >>> [(found.row, found.about, found.told.kind) for found in Watcher(6, 2, 1e-6).feed(votes)]
-    [(4095, 4036, 'labeler worse')]
+    [(4159, 4036, 'labeler worse')]
     """
 
     def __init__(self, n_labelers: int, n_classes: int, rate: float, first: int = 0) -> None:
