@@ -161,6 +161,7 @@ def test_the_steepest_possible_change_is_not_overlooked():
     same(model.clone().label_stream(votes), expected)
 
 
+@pytest.mark.slow
 def test_a_peak_between_two_looks_is_not_overlooked():
     """The gap of two windows climbs as fast as it can to just beyond the limit, and falls as fast, anywhere in a block.
 
