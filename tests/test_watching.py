@@ -7,9 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from driftvote.diagnosis import by_class, deviate, deviates, diagnose, locate, plurality, sides
+import naive_diagnosis
+from driftvote.diagnosis import Sides, deviate, diagnose, locate, moves
 from driftvote.kernels import watching as kernel
 from driftvote.kernels.counting import BLOCK, count_classes, count_two_classes, n_digits
+from driftvote.kernels.sides import leading
 from driftvote.watching import Watcher, threshold
 from naive_watching import NaiveWatch, counted, most
 
@@ -76,13 +78,66 @@ def test_counting_is_the_definitions(n):
             words, digits = np.empty((2, n), np.uint64), np.empty((2, n_digits(n)), np.uint64)
             count_two_classes(rows, 0, words, digits, now)
             assert now.tolist() == want
-        panel = rng.random(n) < 0.7
-        others = sides(rows, panel, n_classes)
-        for t in range(0, BLOCK, 7):
-            assert plurality(rows, n_classes)[t] == most(rows[t].tolist())
+        counts = np.zeros(n_classes, np.int64)
+        leading(rows, n_classes, counts)
+        leaders = [most(row) for row in rows.tolist()]
+        assert counts.tolist() == [leaders.count(c) for c in range(n_classes)]
+
+
+@pytest.mark.parametrize(("n", "n_classes", "low"), [(3, 2, -1), (6, 2, 0), (5, 3, -1), (4, 11, -1), (9, 2, -2)])
+def test_tables_are_the_definitions(n, n_classes, low):
+    rng = np.random.default_rng(n)
+    rows = np.ascontiguousarray(rng.integers(low, n_classes, (400, n)), np.int8)
+    for split in (1, 63, 64, 190, 399):
+        counted_sides, panel = Sides(rows, n_classes, split), rng.random(n) < 0.7
+        panel[:2] = True
+        lines = np.array([0 if t < split % 64 else 1 + (t - split % 64) // 64 for t in range(split)] + [-1] * 400)[:400]
+        lines[lines < 0] = split // 64 + 1
+        others, strata = naive_diagnosis.sides(rows, panel), min(n_classes, 8)
+        said = np.array([most(row) for row in rows.tolist()])
+
+        def check(table, line, stratum, h, hits, tries, lines=lines):
+            inside = lines == line
+            assert table[line, stratum, :, h].tolist() == [(hits & tries & inside).sum(), (tries & inside).sum()]
+
+        agreement, shares, votes = counted_sides.agreement(panel), counted_sides.shares(), counted_sides.votes()[0]
+        for line in range(split // 64 + 2):
             for h in range(n):
-                rest = [int(vote) for j, vote in enumerate(rows[t]) if panel[j] and j != h]
-                assert others[t, h] == most(rest)
+                check(votes, line, 0, h, rows[:, h] >= 0, np.ones(400, bool))
+                check(counted_sides.pairs(1), line, 0, h, rows[:, h] == rows[:, 1], (rows[:, [1, h]] >= 0).all(axis=1))
+                for s in range(strata):
+                    seen = (rows[:, h] >= 0) & (others[:, h] >= 0) & (others[:, h] % 8 == s)
+                    check(agreement, line, s, h, rows[:, h] == others[:, h], seen)
+            for s in range(strata):
+                check(shares, line, 0, s, said % 8 == s, said >= 0)
+
+
+@pytest.mark.parametrize(("n", "n_classes", "coverage"), [(6, 2, 1.0), (5, 2, 0.6), (4, 3, 0.8), (4, 10, 1.0)])
+def test_a_diagnosis_is_the_definitions(n, n_classes, coverage):
+    kinds = set()
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        at = int(rng.integers(300, 900))
+        rows = drifting(seed, n, n_classes, coverage, 1200, at, drop=rng.choice([0.0, 0.3, 0.5]))
+        if seed % 4 == 1:
+            rows[at:, 1][rng.random(1200 - at) < 0.6] = -1
+        if seed % 4 == 2:
+            rows[at:] = np.where(rng.random((1200 - at, 1)) < 0.6, n_classes - 1, rows[at:])
+        if seed % 4 == 3:
+            rows[: at - 130, 2] = -1
+        for what, who in ((kernel.AGREEMENT, 0), (kernel.COVERAGE, 1), (kernel.BALANCE, 1)):
+            found = (what, who, min(1100, (at + 40) // 64 * 64))
+            told, want = (module(rows, n_classes, found, 9.0) for module in (diagnose, naive_diagnosis.diagnose))
+            assert (told is None) == (want is None)
+            if told is None or want is None:
+                continue
+            kinds.add(told.kind)
+            assert (told.about, told.since, told.kind) == want[:3]
+            assert list(told.moved) == list(want[3])
+            assert list(told.votes) == list(want[4])
+            assert [*told.moved.values(), *told.votes.values()] == pytest.approx([*want[3].values(), *want[4].values()])
+            assert told.pairs == want[5]
+    assert len(kinds) >= 3
 
 
 def test_surprise_by_hand():
@@ -93,10 +148,11 @@ def test_surprise_by_hand():
 
 def test_deviates_are_those_of_the_watch():
     hits = np.concatenate([np.arange(640) % 4 > 0, np.arange(128) % 4 == 0])[:, None]
-    told = deviates(hits, np.ones_like(hits), 640)[0]
-    assert told == pytest.approx(-math.sqrt(kernel.surprise(32, 128, 480, 640)))
-    one_class = by_class(hits, np.ones_like(hits), np.zeros(hits.shape, np.int64), 640, 2)[0]
-    assert one_class < -10
+    rows = np.hstack([hits, np.ones_like(hits), np.ones_like(hits)]).astype(np.int8)
+    plain, inside = moves(Sides(rows, 2, 640).pairs(1))
+    assert plain[0] == pytest.approx(-math.sqrt(kernel.surprise(32, 128, 480, 640)))
+    # One stratum: (hits - expected) over the root of a hypergeometric variance.
+    assert inside[0] == pytest.approx((32 - 128 * 512 / 768) / math.sqrt(128 * 640 * 512 * 256 / 768**2 / 767))
 
 
 def test_the_threshold_shares_the_rate_among_all_comparisons():
@@ -108,7 +164,7 @@ def test_the_threshold_shares_the_rate_among_all_comparisons():
 
 def test_the_row_of_a_change_is_found():
     hits = np.array([True] * 300 + [False] * 100)
-    assert locate(hits, np.ones(400, bool), 0, 320) == (300, (300, 300))
+    assert locate(hits, np.ones(400, bool), 320) == (300, (300, 300))
 
 
 def fed(votes, n_classes=2):
@@ -149,7 +205,7 @@ def test_who_joins_is_no_drift_and_who_falls_silent_is():
 
 def test_nothing_to_answer_for_is_no_event():
     rows = drifting(7, 4, 2, 1.0, 1000, 1000)
-    assert diagnose(rows, 2, (kernel.AGREEMENT, 0, 800), 0, 25.0) is None
+    assert diagnose(rows, 2, (kernel.AGREEMENT, 0, 800), 25.0) is None
 
 
 @pytest.mark.skipif(not COMPILED, reason="many rows")

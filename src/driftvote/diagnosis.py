@@ -14,9 +14,20 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from driftvote import drift
-from driftvote.kernels.counting import BLOCK, CLASSES, sides_of_others
+from driftvote.kernels.counting import BLOCK, CLASSES
+from driftvote.kernels.deviates import deviates, outcomes
 from driftvote.kernels.layout import Bools, Codes, Floats, Ints
-from driftvote.kernels.watching import AGREEMENT, BALANCE, LEAST, STEADY
+from driftvote.kernels.sides import (
+    agreement_of_many,
+    agreement_of_two,
+    pack_parts,
+    pairs_of_many,
+    pairs_of_two,
+    shares_of_many,
+    shares_of_two,
+    votes_cast,
+)
+from driftvote.kernels.watching import LEAST
 
 NAMED = 0.01
 """Probability, for all labelers together, that one is named which did not change."""
@@ -52,43 +63,82 @@ def deviate(probability: float) -> float:
     return high
 
 
-def sides(rows: Codes, panel: Bools, n_classes: int) -> Ints:
-    """Rows x labelers: the class that most of the others in the panel vote for, or -1."""
-    out = np.empty(rows.shape, np.int64)
-    sides_of_others(np.ascontiguousarray(rows), panel.astype(np.int64), n_classes, out)
-    return out
+class Sides:
+    """Rows before and after a change at row `split`, counted."""
+
+    def __init__(self, rows: Codes, n_classes: int, split: int) -> None:
+        self.rows, self.n_classes, self.split = rows, n_classes, split
+        self.strata = min(n_classes, CLASSES)
+        if n_classes == 2:
+            parts = len(rows) // BLOCK + 2
+            words, lines = np.empty((parts, 2, rows.shape[1]), np.uint64), np.empty(parts, np.int64)
+            parts = pack_parts(rows, split, words, lines)
+            self.words, self.lines = words[:parts], lines[:parts]
+
+    def _table(self, strata: int, width: int) -> Ints:
+        return np.zeros((self.split // BLOCK + 2, strata, 2, width), np.int64)
+
+    def agreement(self, panel: Bools) -> Ints:
+        """How often each labeler votes as most of the others in the panel do."""
+        table = self._table(self.strata, self.rows.shape[1])
+        if self.n_classes == 2:
+            agreement_of_two(self.words, self.lines, panel, table)
+        else:
+            agreement_of_many(self.rows, self.split, panel, self.n_classes, table)
+        return table
+
+    def shares(self) -> Ints:
+        """How often most vote for each class."""
+        table = self._table(1, self.strata)
+        if self.n_classes == 2:
+            shares_of_two(self.words, self.lines, table)
+        else:
+            shares_of_many(self.rows, self.split, self.n_classes, table)
+        return table
+
+    def pairs(self, h: int) -> Ints:
+        """How often each labeler votes as this one does."""
+        table = self._table(1, self.rows.shape[1])
+        if self.n_classes == 2:
+            pairs_of_two(self.words, self.lines, h, table)
+        else:
+            pairs_of_many(self.rows, self.split, h, table)
+        return table
+
+    def votes(self) -> tuple[Ints, Ints]:
+        """How often each labeler votes; and the row at which it begins to."""
+        table, first = self._table(1, self.rows.shape[1]), np.empty(self.rows.shape[1], np.int64)
+        votes_cast(self.rows, self.split, table, first)
+        return table, first
 
 
-def plurality(rows: Codes, n_classes: int) -> Ints:
-    """The class that most vote for on each row, or -1."""
-    wider = np.hstack([rows, np.full((len(rows), 1), -1, rows.dtype)])
-    return sides(wider, np.arange(wider.shape[1]) < rows.shape[1], n_classes)[:, -1]
+def moves(table: Ints) -> tuple[Floats, Floats]:
+    """How far each column moved, over all rows and inside the strata."""
+    plain, inside = np.empty(table.shape[3]), np.empty(table.shape[3])
+    deviates(table, plain, inside)
+    return plain, inside
 
 
-def diagnose(rows: Codes, n_classes: int, found: tuple[int, int, int], begin: int, limit: float) -> Diagnosis | None:
+def diagnose(rows: Codes, n_classes: int, found: tuple[int, int, int], limit: float) -> Diagnosis | None:
     """What happened in these rows, given what the watch found: what, who, and at which of the rows it would have begun.
 
-    `begin`: how many of the rows belong to the block in which the episode began, or to earlier ones; None if nothing
-    is left that a labeler, the coverage or the class balance would have to answer for.
+    None if nothing is left that a labeler, the coverage or the class balance would have to answer for.
     """
     what, who, change = found
-    said = plurality(rows, n_classes)
-    panel = np.ones(rows.shape[1], np.bool_)
-    hits, seen = _watched(rows, said, what, who, panel, n_classes)
-    about, since = locate(hits, seen, begin, change)
-    told = Diagnosis(about, since)
-    rows, split = rows[begin:], about - begin
-    here: Bools = np.asarray((rows >= 0)[:split].any(axis=0))  # who had voted before; others joined, which is no drift
-    told.votes = _moved_votes(rows, split, here)
-    shares = _moved_shares(said[begin:], split, min(n_classes, CLASSES))
-    steady = panel & here & ~np.isin(np.arange(len(panel)), list(told.votes))
-    told.moved = _moved_agreement(rows, split, steady if steady.sum() >= 2 else panel & here, here, n_classes)
-    return _settled(told, shares, what, math.sqrt(limit), int(here.sum()), rows, split)
+    hits, tries = np.empty(len(rows), np.bool_), np.empty(len(rows), np.bool_)
+    outcomes(rows, what, who, n_classes, hits, tries)
+    told = Diagnosis(*locate(hits, tries, change))
+    sides = Sides(rows, n_classes, told.about)
+    votes, first = sides.votes()
+    here: Bools = first < told.about  # who had voted before; others joined, which is no drift
+    told.votes = _moved_votes(votes, first, here)
+    steady = here & ~np.isin(np.arange(len(here)), list(told.votes))
+    told.moved = _moved_agreement(sides, steady if steady.sum() >= 2 else here, here)
+    shares = float(np.abs(moves(sides.shares())[0]).max())
+    return _settled(told, shares, math.sqrt(limit), int(here.sum()), sides)
 
 
-def _settled(
-    told: Diagnosis, shares: float, what: int, clear: float, active: int, rows: Codes, split: int
-) -> Diagnosis | None:
+def _settled(told: Diagnosis, shares: float, clear: float, active: int, sides: Sides) -> Diagnosis | None:
     """The kind of change: the clearest evidence decides."""
     agreement = max((abs(z) for z in told.moved.values()), default=0.0)
     votes = max((abs(z) for z in told.votes.values()), default=0.0)
@@ -105,113 +155,43 @@ def _settled(
         told.kind = drift.MIXED if up and down else drift.BETTER if up else drift.WORSE
         if up + down >= 3 and 2 * (up + down) > active:
             told.kind = drift.EVERYTHING
-    told.pairs = _moved_pairs(rows, split, list({**told.moved, **told.votes}))
+    told.pairs = _moved_pairs(sides, list({**told.moved, **told.votes}))
     return told
 
 
-def _watched(rows: Codes, said: Ints, what: int, who: int, panel: Bools, n_classes: int) -> tuple[Bools, Bools]:
-    """Row by row, what the watch found to have changed: hits, and where there could have been one."""
-    if what == AGREEMENT:
-        others = sides(rows, panel, n_classes)[:, who]
-        return rows[:, who] == others, (rows[:, who] >= 0) & (others >= 0)
-    if what == BALANCE:
-        return said % CLASSES == who, said >= 0
-    return rows[:, who] >= 0, np.ones(len(rows), np.bool_)
-
-
-def locate(hits: Bools, seen: Bools, begin: int, change: int) -> tuple[int, tuple[int, int]]:
+def locate(hits: Bools, tries: Bools, change: int) -> tuple[int, tuple[int, int]]:
     """The likeliest row of a change of rate, and the rows that are nearly as likely.
 
     >>> hits = np.array([True, True, True, False] * 50 + [False, False, False, True] * 50)
-    >>> locate(hits, np.ones(400, bool), 0, 192)
+    >>> locate(hits, np.ones(400, bool), 192)
     (199, (194, 204))
     """
     n_rows = len(hits)
+    hit, tried = np.cumsum(hits & tries), np.cumsum(tries)
     where = change
     for _ in range(3):
-        before, after = _rate(hits, seen, begin, where), _rate(hits, seen, where, n_rows)
-        gain = np.where(hits, math.log(after / before), math.log((1.0 - after) / (1.0 - before))) * seen
+        before = _rate(int(hit[where - 1]), int(tried[where - 1]))
+        after = _rate(int(hit[-1] - hit[where - 1]), int(tried[-1] - tried[where - 1]))
+        first = max(1, min(change, where) - max(4 * BLOCK, n_rows - change))
         # Evidence that the change came at or before a row: the sum from there to the end.
-        total = np.cumsum(gain[::-1])[::-1]
-        first = max(begin + 1, min(change, where) - max(4 * BLOCK, n_rows - change))
-        where = first + int(np.argmax(total[first:]))
-    likely = first + np.flatnonzero(total[first:] >= total[where] - DROP)
+        seen, gains = hits[first:], (math.log(after / before), math.log((1.0 - after) / (1.0 - before)))
+        total = np.cumsum((np.where(seen, *gains) * tries[first:])[::-1])[::-1]
+        where = first + int(np.argmax(total))
+    likely = first + np.flatnonzero(total >= total[where - first] - DROP)
     return where, (int(likely[0]), int(likely[-1]))
 
 
-def _rate(hits: Bools, seen: Bools, first: int, last: int) -> float:
-    count, of = int((hits & seen)[first:last].sum()), int(seen[first:last].sum())
+def _rate(count: int, of: int) -> float:
     return (count + 0.5) / (of + 1.0)
 
 
-def deviates(hits: Bools, seen: Bools, split: int) -> Floats:
-    """How far each column's rate moved at the split, as a normal deviate; blocks before it say how much it varies."""
-    both = hits & seen
-    a, m, b, big = _counts(both[split:]), _counts(seen[split:]), _counts(both[:split]), _counts(seen[:split])
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate = (a + b) / (m + big)
-        told = 2.0 * (_part(a, m, rate) + _part(b, big, rate))
-        sign = np.sign(a / m - b / big)
-    # The watch has seen enough votes; after the very row of the change there may be few, and still clear.
-    known = (m > 0) & (big >= LEAST) & (rate > 0.0) & (rate < 1.0)
-    return np.where(known, sign * np.sqrt(np.maximum(told, 0.0) / _spread(both, seen, split)), 0.0)
-
-
-def _counts(flags: Bools) -> Floats:
-    """How many are true, along the last axis but one: whole numbers, exact in any order. As a product it takes a
-    tenth of the time of a sum over rows that are narrow, and a diagnosis is hardly anything else."""
-    return np.asarray((np.ones(flags.shape[-2], np.float32) @ flags.astype(np.float32)).astype(float))
-
-
-def _part(hits: Floats, seen: Floats, rate: Floats) -> Floats:
-    miss = seen - hits
-    return np.asarray(
-        np.where(hits > 0, hits * np.log(hits / (seen * rate)), 0.0)
-        + np.where(miss > 0, miss * np.log(miss / (seen * (1.0 - rate))), 0.0)
-    )
-
-
-def _spread(hits: Bools, seen: Bools, split: int) -> Floats:
-    """As `kernels.watching.spread_of`, for the blocks before the split."""
-    blocks = split // BLOCK
-    if blocks < 2:
-        return np.ones(hits.shape[1])
-    part = slice(split - blocks * BLOCK, split)
-    a = _counts(hits[part].reshape(blocks, BLOCK, -1))
-    m = _counts(seen[part].reshape(blocks, BLOCK, -1))
-    rate = a.sum(axis=0) / np.maximum(m.sum(axis=0), 1.0)
-    chance = np.maximum(rate * (1.0 - rate) * m.sum(axis=0) / blocks, 1e-12)
-    found = ((a - rate * m) ** 2).sum(axis=0) / ((blocks - 1) * chance)
-    mixed = np.maximum(1.0, (STEADY + (blocks - 1) * found) / (STEADY + blocks - 1))
-    return np.asarray(np.where((rate > 0.0) & (rate < 1.0), mixed, 1.0))
-
-
-def by_class(hits: Bools, seen: Bools, strata: Ints, split: int, n_strata: int) -> Floats:
-    """The same inside each class that the others vote for, added up as Cochran, Mantel and Haenszel do."""
-    top, variance = np.zeros(hits.shape[1]), np.zeros(hits.shape[1])
-    for s in range(n_strata):
-        here = seen & (strata % n_strata == s)
-        right = hits & here
-        a, m, b, big = _counts(right[split:]), _counts(here[split:]), _counts(right[:split]), _counts(here[:split])
-        both = np.maximum(m + big, 2.0)
-        rate = (a + b) / both
-        top += (a * big - b * m) / both
-        variance += m * big * rate * (1.0 - rate) / (both - 1.0)
-    spread = _spread(hits & seen, seen, split)
-    return np.where(variance > 0.0, top / np.sqrt(np.maximum(variance, 1e-12) * spread), 0.0)
-
-
-def _moved_agreement(rows: Codes, split: int, panel: Bools, here: Bools, n_classes: int) -> dict[int, float]:
+def _moved_agreement(sides: Sides, panel: Bools, here: Bools) -> dict[int, float]:
     """Labelers whose agreement with the rest changed, the clearest first."""
     enough = deviate(NAMED / max(1, int(here.sum())))
     named: dict[int, float] = {}
-    open_: Bools = here.copy()
-    panel = panel.copy()
+    open_, panel = here.copy(), panel.copy()
     while open_.any() and panel.sum() >= 2:
-        others = sides(rows, panel, n_classes)
-        hits, seen = rows == others, (rows >= 0) & (others >= 0)
-        plain = deviates(hits, seen, split)
-        inside = by_class(hits, seen, others, split, min(n_classes, CLASSES))
+        plain, inside = moves(sides.agreement(panel))
         alike = np.sign(plain) == np.sign(inside)
         size = np.where(open_ & alike, np.minimum(np.abs(plain), np.abs(inside)), 0.0)
         if size.max() < enough:
@@ -226,34 +206,28 @@ def _moved_agreement(rows: Codes, split: int, panel: Bools, here: Bools, n_class
     return named
 
 
-def _moved_votes(rows: Codes, split: int, here: Bools) -> dict[int, float]:
+def _moved_votes(votes: Ints, first: Ints, here: Bools) -> dict[int, float]:
     """Labelers that vote on more or fewer rows, the clearest first."""
-    voted = rows >= 0
-    begin = voted.argmax(axis=0) // BLOCK * BLOCK  # a labeler that joined in these rows is judged since then
-    moved = np.zeros(rows.shape[1])
-    for h in np.flatnonzero(here).tolist():
-        column = voted[begin[h] :, h : h + 1]
-        if split - begin[h] >= LEAST:
-            moved[h] = deviates(column, np.ones_like(column), split - begin[h])[0]
+    moved = np.zeros(len(here))
+    begin = first // BLOCK  # a labeler that joined in these rows is judged since then
+    lead, split = int(votes[0, 0, 1, 0]), int(votes[:-1, 0, 1, 0].sum())
+    for block in np.unique(begin[here]).tolist():
+        if split - block * BLOCK >= LEAST:
+            those = np.flatnonzero(here & (begin == block))
+            table = votes[block:, :, :, those].copy()
+            table[0, 0, 1] = lead  # blocks end at the change, so that this line began before the labeler did
+            moved[those] = moves(table)[0]
     enough = deviate(NAMED / max(1, int(here.sum())))
     order = np.argsort(-np.abs(moved), kind="stable").tolist()
     return {h: float(moved[h]) for h in order if abs(moved[h]) >= enough}
 
 
-def _moved_shares(said: Ints, split: int, shares: int) -> float:
-    """How far the share of any class moved."""
-    which = said[:, None] % CLASSES == np.arange(shares)
-    decided = np.repeat((said >= 0)[:, None], shares, axis=1)
-    return float(np.abs(deviates(which, decided, split)).max())
-
-
-def _moved_pairs(rows: Codes, split: int, who: list[int]) -> tuple[tuple[int, int], ...]:
+def _moved_pairs(sides: Sides, who: list[int]) -> tuple[tuple[int, int], ...]:
     """Pairs of which one changed, with the clearest change of agreement, clearest first."""
     found: dict[tuple[int, int], float] = {}
     for h in who:
-        both = (rows >= 0) & (rows[:, h] >= 0)[:, None]
-        moved = deviates(rows == rows[:, h][:, None], both, split)
-        found |= {(min(h, j), max(h, j)): abs(float(z)) for j, z in enumerate(moved) if j != h}
+        moved = moves(sides.pairs(h))[0].tolist()
+        found |= {(min(h, j), max(h, j)): abs(z) for j, z in enumerate(moved) if j != h}
     enough = deviate(NAMED / max(1, len(found)))
     clear = [pair for pair in sorted(found, key=lambda pair: -found[pair]) if found[pair] >= enough]
     return tuple(clear[:MOST_PAIRS])

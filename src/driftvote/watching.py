@@ -130,7 +130,7 @@ class Watcher:
         rows = self._rows(first)
         change = seen - int(head[FIRED_SPAN]) * BLOCK
         found = (int(head[FIRED_WHAT]), int(head[FIRED_WHO]), change - first)
-        told = diagnose(rows, self.n_classes, found, 0, self.limit)
+        told = diagnose(rows, self.n_classes, found, self.limit)
         if told is None:
             # Somebody joined, or several small things came together: nothing that anybody has to answer for.
             self._begin(seen, change)
@@ -143,7 +143,10 @@ class Watcher:
 
     def _rows(self, first: int) -> Codes:
         """Remembered rows from this one on."""
-        return np.asarray(self.watched.ring[np.arange(first, self.n_rows) % REMEMBERED])
+        ring, begin, end = self.watched.ring, first % REMEMBERED, self.n_rows % REMEMBERED
+        if first == self.n_rows:
+            return ring[:0].copy()
+        return ring[begin:end].copy() if begin < end else np.concatenate([ring[begin:], ring[:end]])
 
     def _begin(self, row: int, end: int) -> None:
         """A new episode begins at the first block that holds nothing older than `row`; the last one ended at `end`."""

@@ -148,23 +148,3 @@ def count_classes(rows: Codes, first: int, n_classes: int, now: Ints) -> None:
                 now[2 * n + h] += 1
         if top > 0 and tops == 1:
             now[3 * n + leader % CLASSES] += 1
-
-
-@jit
-def sides_of_others(rows: Codes, panel: Ints, n_classes: int, sides: Ints) -> None:
-    """For each row and labeler the class that most of the others in the panel vote for, -1 where two lead."""
-    n = rows.shape[1]
-    counts = np.zeros(n_classes, np.int64)
-    for t in range(rows.shape[0]):
-        counts[:] = 0
-        for h in range(n):
-            if panel[h] and rows[t, h] >= 0:
-                counts[rows[t, h]] += 1
-        for h in range(n):
-            own = panel[h] and rows[t, h] >= 0
-            if own:
-                counts[rows[t, h]] -= 1
-            top, tops, _, leader = leaders(counts)
-            sides[t, h] = leader if top > 0 and tops == 1 else -1
-            if own:
-                counts[rows[t, h]] += 1

@@ -6,9 +6,10 @@ import numpy as np
 
 from driftvote import drift
 from driftvote.bands import calibrated_half_width
-from driftvote.diagnosis import Diagnosis, plurality
+from driftvote.diagnosis import Diagnosis
 from driftvote.drift import DriftEvent, LabelerChange
 from driftvote.kernels.layout import Codes, Floats
+from driftvote.kernels.sides import leading
 from driftvote.labelers import Roster
 from driftvote.models.block_book import BlockBook
 from driftvote.models.engine import Engine
@@ -62,8 +63,8 @@ class Side:
 
     def shares(self, n_classes: int) -> Floats:
         """Share of the decided rows on which most votes are for each class."""
-        said = plurality(self.rows, n_classes)
-        counts = np.bincount(said[said >= 0], minlength=n_classes)
+        counts = np.zeros(n_classes, np.int64)
+        leading(self.rows, n_classes, counts)
         return np.asarray(counts / max(1, counts.sum()))
 
 
