@@ -19,6 +19,7 @@ from driftvote import (
     SettingError,
 )
 from driftvote.drift import KINDS
+from driftvote.models import watched
 from driftvote.report import from_arrays
 from driftvote.report.page import render
 from driftvote.report.twin import report_from_json, report_to_json
@@ -51,7 +52,8 @@ VOTES = stream()
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(("coverage", "n_classes"), [(1.0, 2), (0.8, 3)])
-def test_events_do_not_depend_on_how_rows_come(name, coverage, n_classes, tmp_path):
+def test_events_do_not_depend_on_how_rows_come(name, coverage, n_classes, tmp_path, monkeypatch):
+    monkeypatch.setattr(watched, "BESIDE", 150)  # with two threads, the watch is beside the labels
     votes = stream(coverage, n_classes)
     told = []
     out = MODELS[name](n_classes=n_classes, on_event=told.append).label_stream(votes)

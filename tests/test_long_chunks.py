@@ -99,6 +99,46 @@ def test_threads_do_not_show(n_jobs):
     same(many.label_stream(votes[:300]), AdaptiveLabelModel(**PAPERS_RULE).fit(votes).label_stream(votes[:300]))
 
 
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: repr(m)[:60])
+def test_shares_of_threads_do_not_show(model, monkeypatch):
+    """Small pieces, so that threads join late, take from each other, and lack rows at the beginning of a chunk."""
+    votes = random_stream(12, rows_for(9000, 1200), 5, len(model.classes), 0.1, blocks=6)
+    expected = row_by_row(model, votes)
+    monkeypatch.setattr(stretches, "LEAST_ROWS", 50)
+    for piece, n_jobs in ((37, 4), (256, 2), (700, 3)):
+        monkeypatch.setattr(stretches, "PIECE", piece)
+        chunked = type(model)(**model.get_params() | {"n_jobs": n_jobs})
+        parts = [chunked.label_stream(votes[part]) for part in random_chunks(piece, len(votes), 3000)]
+        for name in NAMES:
+            assert np.array_equal(np.concatenate([getattr(p, name) for p in parts]), getattr(expected, name)), name
+
+
+@pytest.mark.parametrize(("kernel", "nth"), [("label_blocks", 3), ("extend_lines", 1)])
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_a_thread_that_fails_leaves_the_state_as_it_was(n_jobs, kernel, nth, monkeypatch):
+    votes = random_stream(13, 6000, 5, 2, 0.0, blocks=4)
+    model = AdaptiveLabelModel(windows=[3, 10, 44, 150, 400], delta=0.9, beta=0.02, n_jobs=n_jobs, **PAPERS_RULE)
+    expected = row_by_row(model, votes)
+    monkeypatch.setattr(stretches, "LEAST_ROWS", 100)
+    monkeypatch.setattr(stretches, "STRETCH", 512)
+    monkeypatch.setattr(stretches, "PIECE", 512)
+    found = [model.label_stream(votes[:3000])]
+    inner, calls = getattr(stretches, kernel), []
+
+    def failing(*arguments):
+        calls.append(1)
+        inner(*arguments)
+        if len(calls) == nth:
+            raise MemoryError
+
+    monkeypatch.setattr(stretches, kernel, failing)
+    with pytest.raises(MemoryError):
+        model.label_stream(votes[3000:])
+    assert model.n_rows == 3000
+    found.append(model.label_stream(votes[3000:]))
+    assert np.array_equal(np.concatenate([part.proba for part in found]), expected.proba)
+
+
 def test_n_jobs_is_checked():
     for bad in (0, -1, 1.5, True, 10**6):
         with pytest.raises(ValueError, match="n_jobs"):

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import naive_diagnosis
-from driftvote.diagnosis import Sides, deviate, diagnose, locate, moves
+from driftvote.diagnosis import Sides, deviate, diagnose, locate, moves, packed
 from driftvote.kernels import watching as kernel
+from driftvote.kernels.agreements import recount
 from driftvote.kernels.counting import BLOCK, count_classes, count_two_classes, n_digits
-from driftvote.kernels.sides import leading
+from driftvote.kernels.sides import leads_and_votes, leads_and_votes_of_two
+from driftvote.models.recent import recounted
 from driftvote.watching import Watcher, threshold
 from naive_watching import NaiveWatch, counted, most
 
@@ -65,7 +67,7 @@ def test_every_look_is_the_definitions(n, n_classes, coverage, monkeypatch):
 @pytest.mark.parametrize("n", [3, 4, 7, 8, 33])
 def test_counting_is_the_definitions(n):
     rng = np.random.default_rng(n)
-    for n_classes, low in ((2, -3), (2, 0), (3, -4), (11, -1)):
+    for n_classes, low in ((2, -3), (2, -1), (2, 0), (3, -4), (11, -1)):
         rows = np.ascontiguousarray(rng.integers(low, n_classes, (BLOCK, n)), np.int8)
         said = counted(np.maximum(rows, -1).tolist(), n_classes)
         shares = min(n_classes, 8)
@@ -78,10 +80,22 @@ def test_counting_is_the_definitions(n):
             words, digits = np.empty((2, n), np.uint64), np.empty((2, n_digits(n)), np.uint64)
             count_two_classes(rows, 0, words, digits, now)
             assert now.tolist() == want
-        counts = np.zeros(n_classes, np.int64)
-        leading(rows, n_classes, counts)
+        counts, votes = np.zeros(n_classes, np.int64), np.zeros(n, np.int64)
+        leads_and_votes(rows, n_classes, counts, votes)
         leaders = [most(row) for row in rows.tolist()]
         assert counts.tolist() == [leaders.count(c) for c in range(n_classes)]
+        assert votes.tolist() == (rows >= 0).sum(axis=0).tolist()
+        if n_classes == 2:
+            leads_and_votes_of_two(packed(rows)[0], counts, votes)  # once more
+            assert counts.tolist() == [2 * leaders.count(c) for c in range(2)]
+            assert votes.tolist() == (2 * (rows >= 0).sum(axis=0)).tolist()
+        pairs = n * (n - 1) // 2
+        for part in (rows, rows[:0], rows[:37]):  # two ways to count pairs, and the random fill (below -1) in one only
+            fast, slow = (np.zeros((1, pairs), np.int64), np.zeros((1, n), np.int64)), np.zeros((1, pairs), np.int64)
+            recounted(part, n_classes, *fast)
+            recount(part, n_classes, np.array([len(part)]), slow, votes[None].copy())
+            assert fast[0].tolist() == slow.tolist()
+            assert fast[1][0].tolist() == (part >= 0).sum(axis=0).tolist()
 
 
 @pytest.mark.parametrize(("n", "n_classes", "low"), [(3, 2, -1), (6, 2, 0), (5, 3, -1), (4, 11, -1), (9, 2, -2)])

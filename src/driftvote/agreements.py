@@ -61,14 +61,24 @@ class StreamState:
             return self.memory.ring[: self.n_rows].copy()
         return np.roll(self.memory.ring, -(self.n_rows % max(capacity, 1)), axis=0)
 
+    def rows_since(self, row: int) -> Codes:
+        """Remembered rows from this row of the stream on, oldest first."""
+        ring = self.memory.ring
+        begin, end = row % max(1, len(ring)), self.n_rows % max(1, len(ring))
+        if row == self.n_rows:
+            return ring[:0]
+        return ring[begin:end] if begin < end else np.concatenate([ring[begin:], ring[:end]])
+
     def set_recent_rows(self, rows: Codes) -> None:
         """Put remembered rows (oldest first) where the clock says they belong."""
         capacity = len(self.memory.ring)
         slots = (self.n_rows - len(rows) + np.arange(len(rows))) % max(capacity, 1)
         self.memory.ring[slots] = rows
 
-    def keep_rows(self, rows: Codes) -> None:
-        """The last rows into the ring, and the clock forward; sums and votes are not touched."""
+    def take(self, sums: Ints, votes: Ints, rows: Codes) -> None:
+        """Sums and votes after these rows, the last of them into the ring, and the clock forward."""
+        self.memory.sums[:] = sums
+        self.memory.votes[:] = votes
         capacity = len(self.memory.ring)
         last = rows[-capacity:]
         slot = (self.n_rows + len(rows) - len(last)) % capacity

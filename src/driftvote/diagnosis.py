@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
 from driftvote import drift
-from driftvote.kernels.counting import BLOCK, CLASSES
+from driftvote.kernels.counting import BLOCK, CLASSES, Words
 from driftvote.kernels.deviates import deviates, outcomes
 from driftvote.kernels.layout import Bools, Codes, Floats, Ints
 from driftvote.kernels.sides import (
     agreement_of_many,
     agreement_of_two,
+    flags_of_two,
     pack_parts,
     pairs_of_many,
     pairs_of_two,
@@ -27,7 +29,7 @@ from driftvote.kernels.sides import (
     shares_of_two,
     votes_cast,
 )
-from driftvote.kernels.watching import LEAST
+from driftvote.kernels.watching import AGREEMENT, COVERAGE, LEAST
 
 NAMED = 0.01
 """Probability, for all labelers together, that one is named which did not change."""
@@ -50,6 +52,7 @@ class Diagnosis:
     pairs: tuple[tuple[int, int], ...] = ()
 
 
+@lru_cache(maxsize=256)
 def deviate(probability: float) -> float:
     """The normal deviate that is exceeded, on either side, with this probability.
 
@@ -63,6 +66,27 @@ def deviate(probability: float) -> float:
     return high
 
 
+def packed(rows: Codes, split: int = 0) -> tuple[Words, Ints]:
+    """Rows of two classes as bits, in parts that do not lie across a line, and the line of each part."""
+    parts = len(rows) // BLOCK + 2
+    words, lines = np.empty((parts, 2, rows.shape[1]), np.uint64), np.empty(parts, np.int64)
+    parts = pack_parts(rows, split, words, lines)
+    return words[:parts], lines[:parts]
+
+
+def row_by_row(rows: Codes, n_classes: int, what: int, who: int) -> tuple[Bools, Bools]:
+    """Flags of what the watch found to have changed: hits, and where there could have been one."""
+    if n_classes == 2 and what != COVERAGE:
+        words, _ = packed(rows)
+        flags = np.empty((2, len(words)), np.uint64)
+        flags_of_two(words, what == AGREEMENT, who, flags[0], flags[1])
+        bits = np.unpackbits(flags.view(np.uint8), axis=1, count=len(rows), bitorder="little").view(np.bool_)
+        return bits[0], bits[1]
+    hits, tries = np.empty(len(rows), np.bool_), np.empty(len(rows), np.bool_)
+    outcomes(rows, what, who, n_classes, hits, tries)
+    return hits, tries
+
+
 class Sides:
     """Rows before and after a change at row `split`, counted."""
 
@@ -70,10 +94,7 @@ class Sides:
         self.rows, self.n_classes, self.split = rows, n_classes, split
         self.strata = min(n_classes, CLASSES)
         if n_classes == 2:
-            parts = len(rows) // BLOCK + 2
-            words, lines = np.empty((parts, 2, rows.shape[1]), np.uint64), np.empty(parts, np.int64)
-            parts = pack_parts(rows, split, words, lines)
-            self.words, self.lines = words[:parts], lines[:parts]
+            self.words, self.lines = packed(rows, split)
 
     def _table(self, strata: int, width: int) -> Ints:
         return np.zeros((self.split // BLOCK + 2, strata, 2, width), np.int64)
@@ -107,7 +128,11 @@ class Sides:
 
     def votes(self) -> tuple[Ints, Ints]:
         """How often each labeler votes; and the row at which it begins to."""
-        table, first = self._table(1, self.rows.shape[1]), np.empty(self.rows.shape[1], np.int64)
+        table, first = self._table(1, self.rows.shape[1]), np.zeros(self.rows.shape[1], np.int64)
+        if self.rows.min() >= 0:  # all vote always
+            table[1:-1] = BLOCK
+            table[0], table[-1] = self.split % BLOCK, len(self.rows) - self.split
+            return table, first
         votes_cast(self.rows, self.split, table, first)
         return table, first
 
@@ -125,9 +150,7 @@ def diagnose(rows: Codes, n_classes: int, found: tuple[int, int, int], limit: fl
     None if nothing is left that a labeler, the coverage or the class balance would have to answer for.
     """
     what, who, change = found
-    hits, tries = np.empty(len(rows), np.bool_), np.empty(len(rows), np.bool_)
-    outcomes(rows, what, who, n_classes, hits, tries)
-    told = Diagnosis(*locate(hits, tries, change))
+    told = Diagnosis(*locate(*row_by_row(rows, n_classes, what, who), change))
     sides = Sides(rows, n_classes, told.about)
     votes, first = sides.votes()
     here: Bools = first < told.about  # who had voted before; others joined, which is no drift

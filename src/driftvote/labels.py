@@ -17,9 +17,9 @@ _TIE_STREAM = -1  # no labeler has this place, so ties and fills never share a d
 
 
 def tie_draws(policy: str, seed: int, first_row: int, n_rows: int) -> Floats:
-    """One number a row for the kernel: a draw in [0, 1), or -1 to abstain on a tie."""
+    """One number a row for the kernel: a draw in [0, 1); or none at all, to abstain on ties."""
     if policy == "abstain":
-        return np.full(n_rows, -1.0)
+        return np.zeros(0)
     rows = np.arange(first_row, first_row + n_rows)
     return uniforms(seed, rows, np.array(_TIE_STREAM))
 

@@ -1,28 +1,30 @@
-"""Long chunks: stretches of rows enter a history of bits and running sums, then blocks of them are labeled, on threads.
+"""Long chunks: stretches of rows enter a history of bits and running sums, then blocks of them are labeled.
 
 Nothing here decides anything: the results are those of going row by row, to the last bit. The history is made from
 the remembered rows, costs a bounded amount of memory, and is never saved.
+
+Threads have a history each, and a part of the rows to label; what a history lacks of the rows before them it takes in
+first, which is a tenth of the work. So nobody waits for anybody before the end: on a busy machine, waking up again can
+take longer than the work.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import combinations
+from itertools import combinations, pairwise
+from threading import Lock
 from typing import Any
 
 import numpy as np
 
 from driftvote.agreements import StreamState
 from driftvote.kernels.bits import GROUP, pack_rows, repeat_first_bytes, shift_planes
+from driftvote.kernels.block_labels import touch_rows
 from driftvote.kernels.blocks import label_blocks
 from driftvote.kernels.history import begin_history, extend_lines, settle_sums
-from driftvote.kernels.layout import Codes, Floats, History, Outputs, Rule, Scratch, Span
+from driftvote.kernels.layout import Codes, Floats, History, Ints, Outputs, Rule, Scratch, Span
 from driftvote.windows import ALL_PAST
-
-Piece = Callable[[int], None]
-"""Something to do, told which worker does it."""
 
 GROUPS = (64, 128)
 """Groups of eight rows in a block: the larger number where its working arrays still fit into the second-level cache."""
@@ -31,13 +33,23 @@ BLOCK_BYTES = 1 << 18
 """Room there for window sums."""
 
 STRETCH = 1 << 17
-"""Rows that enter the history at once for each thread, at most: threads wait for each other after every stretch."""
-
-PIECES = 4
-"""Pieces of a stretch for each thread: one that is held up leaves the rest to the others."""
+"""Rows that enter the history at once, at most."""
 
 HISTORY_BYTES = 1 << 26
-"""Memory for running sums; windows that do not fit are followed from the bits themselves."""
+"""Memory for running sums; windows that do not fit are followed from the bits themselves. A stretch takes no more than
+half of that beside them."""
+
+MOST_THREADS = 16
+"""Each has a history of its own, and takes in rows of the others: with more, less and less is gained."""
+
+PIECE = 1 << 15
+"""The same where threads share the work: who is through early can take what another has not begun."""
+
+ENTERING = 0.1
+"""What it costs a row to enter a history, against being labeled."""
+
+LEAST_ROWS = 1 << 12
+"""Rows to label that are worth a thread."""
 
 MOST_LABELERS = 128
 """Beyond this the sums of one row outgrow the cache, and going row by row is as good."""
@@ -51,14 +63,89 @@ def fits(rule: Rule, n_labelers: int) -> bool:
 
 
 class LongChunks:
-    """The history of one stream, and the threads that work on it."""
+    """The history of one stream, once for each thread that works on it."""
 
     def __init__(self, rule: Rule, n_labelers: int, counts_votes: bool, n_jobs: int) -> None:
-        self.rule = rule
         self.counts_votes = counts_votes
-        self.n_jobs = n_jobs
-        self.clock = -1  # rows of the stream at which the history ends; -1: nowhere
+        self.histories = [Stretches(rule, n_labelers, counts_votes) for _ in range(min(n_jobs, MOST_THREADS))]
+        self.depth = self.histories[0].depth
+
+    def ends_at(self, row: int) -> bool:
+        """Whether a history ends at this row of the stream."""
+        return any(history.clock == row for history in self.histories)
+
+    def forget(self) -> None:
+        """The histories are made anew from the remembered rows when they are needed."""
+        for history in self.histories:
+            history.clock = None
+
+    def label(
+        self, rows: Codes, draws: Floats, state: StreamState, out: Outputs, work: Callable[[], None] = lambda: None
+    ) -> None:
+        """Learn from each row, then label it; somewhere on the way, and nobody knows where, other work is done."""
+        before, after = state.n_rows, state.n_rows + len(rows)
+        # Whoever is nearest to where the stream is begins with the first row, and labels all of them if nobody joins.
+        hands = sorted(self.histories, key=lambda hand: hand.lacking(before))[: max(1, len(rows) // LEAST_ROWS)]
+        shares = Shares(hands[0], (before, after), PIECE if len(hands) > 1 else STRETCH)
+        todo = (shares, rows, draws, state, out)
+        if len(hands) == 1:
+            hands[0].label(*todo)
+            work()
+        else:
+            # Never more threads than were asked for: one that has something else to do first joins the others later.
+            with ThreadPoolExecutor(len(hands) - 1) as pool:
+                others = [pool.submit(work), *(pool.submit(hand.label, *todo) for hand in hands[1:])]
+                hands[0].label(*todo)
+                for other in others:
+                    other.result()
+        state.take(*shares.at_the_end, rows)
+
+    def learn(self, rows: Codes, state: StreamState) -> None:
+        """Learn from each row."""
+        nearest = min(self.histories, key=lambda hand: hand.lacking(state.n_rows))
+        nearest.go_to(state.n_rows + len(rows), rows, state)
+        state.take(*nearest.sums(state), rows)
+
+
+class Shares:
+    """Rows of the stream that wait to be labeled: a part for each thread, by its history.
+
+    Whoever is through takes half of what the slowest has left: a thread may have less of a processor than another.
+    """
+
+    def __init__(self, owner: Stretches, part: tuple[int, int], piece: int) -> None:
+        self.parts: dict[Stretches, list[int]] = {owner: [*part]}
+        self.last = part[1]
+        self.piece = piece
+        self.lock, self.memory = Lock(), Lock()
+        self.at_the_end: tuple[Ints, Ints]  # the sums and votes of all windows, from whoever labels the last row
+
+    def next_rows(self, hand: Stretches) -> tuple[int, int] | None:
+        """The next rows for a thread: of its own part, or of another's; None if there are none worth its while."""
+        with self.lock:
+            part = self.parts.get(hand, [0, 0])
+            if part[0] == part[1]:
+                largest = max(self.parts.values(), key=lambda part: part[1] - part[0])
+                first, last = largest
+                # Both are to end at the same time, and rows have to enter the history first.
+                middle = min(last, (first + last + int(ENTERING * hand.lacking((first + last) // 2))) // 2)
+                if last - middle < LEAST_ROWS:
+                    return None
+                largest[1] = middle
+                self.parts[hand] = part = [middle, last]
+            first = part[0]
+            part[0] = min(part[1], first + self.piece)
+            return first, part[0]
+
+
+class Stretches:
+    """A history, and a desk to label blocks of rows by it."""
+
+    def __init__(self, rule: Rule, n_labelers: int, counts_votes: bool) -> None:
+        self.rule = rule
+        self.clock: int | None = None  # the row of the stream at which the history ends, if it is one of this stream
         self.origin = 0  # rows of the stream before time 0 of the history
+        self.group = 0  # where the last stretch begins
         places = [*combinations(range(n_labelers), 2)] + [(-1, h) for h in range(n_labelers if counts_votes else 0)]
         lines, sizes = len(places), rule.sizes
         few, many = GROUPS
@@ -72,7 +159,8 @@ class LongChunks:
         n_lags = int(lagging.sum())
         room = HISTORY_BYTES // (4 * lines * max(1, n_lags)) * GROUP
         block = self.groups * GROUP
-        self.rows = max(block, min(STRETCH * min(n_jobs, 8), room // block * block))
+        room = min(room, HISTORY_BYTES // (8 * lines) * GROUP)
+        self.rows = max(block, min(STRETCH, room // block * block))
         stretch = self.rows // GROUP + 2 * self.groups
         n_digits = max(1, int(rule.n_classes - 1).bit_length())
         planes = n_labelers * (n_digits + 2 * counts_votes)
@@ -94,7 +182,7 @@ class LongChunks:
             n_bytes=n_bytes,
             n_slots=n_slots,
         )
-        self.scratches = [_scratch(self.groups, lines, n_labelers, rule.n_classes) for _ in range(n_jobs)]
+        self.scratch = _scratch(self.groups, lines, n_labelers, rule.n_classes)
 
     def _find_active(self, lagging: Any, far: Any) -> None:
         """Which lagging windows are ever looked at.
@@ -112,119 +200,71 @@ class LongChunks:
     def _whole_blocks(self, groups: int) -> int:
         return -(-groups // self.groups) * self.groups
 
-    def label(self, rows: Codes, draws: Floats, state: StreamState, out: Outputs) -> None:
-        """Learn from each row, then label it."""
+    def label(self, shares: Shares, rows: Codes, draws: Floats, state: StreamState, out: Outputs) -> None:
+        """Label a share of the rows that follow on the state, which nobody changes meanwhile."""
+        while (here := shares.next_rows(self)) is not None:
+            self.go_to(here[0], rows, state)
+            with shares.memory:
+                touch_rows(out, here[0] - state.n_rows, here[1] - state.n_rows)
+            for begin, end in self._cut(*here):
+                self._label(begin, end, rows, draws, state.n_rows, out)
+            if here[1] == shares.last:
+                shares.at_the_end = self.sums(state)
 
-        def work(first: int, last: int, group: int, row: int) -> list[Piece]:
-            blocks = self._whole_blocks(-(-last // GROUP)) // self.groups - group // self.groups
-            share = -(-blocks // (self.n_jobs * PIECES)) * self.groups * GROUP
-            borders = [first, *range(group * GROUP + share, last, share), last]
-            spans = [
-                Span(begin, end, group, self.origin, row) for begin, end in zip(borders, borders[1:], strict=False)
-            ]
-            return [
-                lambda worker, span=span: label_blocks(  # type: ignore[misc]
-                    span, draws, self.history, self.rule, self.scratches[worker], out
-                )
-                for span in spans
-            ]
+    def _label(self, first: int, last: int, rows: Codes, draws: Floats, before: int, out: Outputs) -> None:
+        """Label rows of the stream, of which `before` is the first in `rows`."""
+        self._extend(rows[first - before : last - before], first)
+        span = Span(first - self.origin, last - self.origin, self.group, self.origin, self.origin - before)
+        label_blocks(span, draws, self.history, self.rule, self.scratch, out)
 
-        self._go_through(rows, state, work)
+    def lacking(self, row: int) -> int:
+        """How many rows have to enter before this one can be labeled: some more, or all that any window reaches."""
+        more = row - self.clock if self.clock is not None and self.clock <= row else row
+        return min(self.depth, more)
 
-    def learn(self, rows: Codes, state: StreamState) -> None:
-        """Learn from each row."""
-        self._go_through(rows, state, lambda *_: [])
+    def go_to(self, row: int, rows: Codes, state: StreamState) -> None:
+        """Let rows enter up to this row of the stream: remembered ones, and then `rows`, which follow on the state."""
+        first = row - self.lacking(row)
+        if self.clock != first:  # as if the stream had begun with the rows that any window reaches
+            self.clock = self.origin = first
+            begin_history(self.rule.sizes, self.history, self.rule.n_classes)
+        before = state.n_rows
+        if self.clock < before:
+            missing = state.rows_since(self.clock)
+            for begin, end in self._cut(self.clock, before):
+                self._extend(missing[begin - before : end - before or None], begin)
+        for begin, end in self._cut(self.clock, row):
+            self._extend(rows[begin - before : end - before], begin)
 
-    def _go_through(self, rows: Codes, state: StreamState, work: Callable[[int, int, int, int], list[Piece]]) -> None:
-        with _Threads(self.n_jobs) as threads:
-            if self.clock != state.n_rows:
-                self._rebuild(state, threads)
-            time = state.n_rows - self.origin
-            done = 0
-            while done < len(rows):
-                n_rows = min(self.rows, len(rows) - done)
-                if self.origin + time < self.early_until:
-                    n_rows = min(n_rows, self.early_until - self.origin - time)
-                group = self._extend(rows, done, n_rows, time, threads)
-                threads.run(work(time, time + n_rows, group, done - time))
-                time += n_rows
-                done += n_rows
-        settle_sums(time, self.origin, time // GROUP - group, self.history, state.memory, self.rule)
-        state.keep_rows(rows)
-        self.clock = state.n_rows
+    def sums(self, state: StreamState) -> tuple[Ints, Ints]:
+        """Sums and votes of all windows where the history ends."""
+        assert self.clock is not None
+        time = self.clock - self.origin
+        memory = state.memory._replace(sums=state.memory.sums.copy(), votes=state.memory.votes.copy())
+        settle_sums(time, self.origin, time // GROUP - self.group, self.history, memory, self.rule)
+        return memory.sums, memory.votes
 
-    def _extend(self, rows: Codes, done: int, n_rows: int, time: int, threads: _Threads) -> int:
-        """Rows enter the history at `time`; returns the group at which the stretch begins."""
-        history, n_classes = self.history, self.rule.n_classes
-        share = -(-n_rows // (self.n_jobs * GROUP)) * GROUP
-        borders = [0, *range(share - time % GROUP, n_rows, share), n_rows] if share < n_rows else [0, n_rows]
-        part = rows[done : done + n_rows]
-        threads.run(
-            [
-                lambda _, first=first, last=last: pack_rows(part, first, last, time, history)  # type: ignore[misc]
-                for first, last in zip(borders, borders[1:], strict=False)
-            ]
-        )
+    def _cut(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Rows of the stream in stretches that can enter at once."""
+        borders = [*range(first, last, self.rows), last]
+        if first < self.early_until < last:
+            borders = sorted({*borders, self.early_until})
+        return list(pairwise(borders))
+
+    def _extend(self, rows: Codes, first: int) -> None:
+        """Rows enter the history, the first of them at row `first` of the stream."""
+        history, n_classes, time, n_rows = self.history, self.rule.n_classes, first - self.origin, len(rows)
+        self.clock = None  # should anything go wrong
+        pack_rows(rows, 0, n_rows, time, history)
         repeat_first_bytes(history)
         group = time // GROUP // self.groups * self.groups
         n_groups = self._whole_blocks(-(-(time + n_rows) // GROUP)) - group
         full = (time + n_rows) // GROUP // self.groups * self.groups - group
-        active = self.active[self.origin + time >= self.early_until]
+        active = self.active[first >= self.early_until]
         for f in active:
             shift_planes(group, n_groups, self.lag_sizes[f], history, history.past[f])
-        lines = len(history.places)
-        each = -(-lines // self.n_jobs)
-        threads.run(
-            [
-                lambda _, first=first: extend_lines(  # type: ignore[misc]
-                    first, min(lines, first + each), group, n_groups, full, active, history, n_classes
-                )
-                for first in range(0, lines, each)
-            ]
-        )
-        return group
-
-    def _rebuild(self, state: StreamState, threads: _Threads) -> None:
-        """Make the history from the remembered rows, as if the stream had begun with them."""
-        rows = state.recent_rows()
-        self.origin = state.n_rows - len(rows)
-        begin_history(self.rule.sizes, self.history, self.rule.n_classes)
-        for done in range(0, len(rows), self.rows):
-            self._extend(rows, done, min(self.rows, len(rows) - done), done, threads)
-
-
-class _Threads:
-    """Several pieces of work at once; kernels leave Python's lock, so threads are enough."""
-
-    def __init__(self, n_jobs: int) -> None:
-        self.n_jobs = n_jobs
-        self.pool = ThreadPoolExecutor(n_jobs - 1) if n_jobs > 1 else None
-
-    def __enter__(self) -> _Threads:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.pool is not None:
-            self.pool.shutdown()
-
-    def run(self, pieces: list[Piece]) -> None:
-        """Whoever is free takes the next piece; the caller works too."""
-        waiting = deque(pieces)
-        others = []
-        if self.pool is not None:
-            others = [self.pool.submit(_take, waiting, worker) for worker in range(1, min(self.n_jobs, len(pieces)))]
-        _take(waiting, 0)
-        for other in others:
-            other.result()
-
-
-def _take(waiting: deque[Piece], worker: int) -> None:
-    while True:
-        try:
-            piece = waiting.popleft()
-        except IndexError:
-            return
-        piece(worker)
+        extend_lines(0, len(history.places), group, n_groups, full, active, history, n_classes)
+        self.group, self.clock = group, first + n_rows
 
 
 def _scratch(groups: int, lines: int, n_labelers: int, n_classes: int) -> Scratch:

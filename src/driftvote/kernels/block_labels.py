@@ -6,7 +6,7 @@ import numpy as np
 
 from driftvote.kernels._jit import jit
 from driftvote.kernels.bits import GROUP
-from driftvote.kernels.labels import TIE, normalise, pick_class
+from driftvote.kernels.labels import TIE, draw_of, normalise, pick_class
 from driftvote.kernels.layout import Block, Bytes, Codes, Floats, History, Outputs, Rule, Scratch, Sums
 from driftvote.kernels.weights import odds_of
 
@@ -157,7 +157,8 @@ def write_block(first: int, last: int, row: int, draws: Floats, rule: Rule, scra
         if rule.n_classes == 2:
             label = scratch.best[place]
             if label == TIED:
-                label = -1 if draws[to + t] < 0.0 else int(draws[to + t] * 2)
+                draw = draw_of(draws, int(to + t))
+                label = -1 if draw < 0.0 else int(draw * 2)
             labels[to + t] = label
             proba[to + t, 0] = scratch.scores[0, place]
             proba[to + t, 1] = scratch.scores[1, place]
@@ -177,7 +178,7 @@ def write_classes(first: int, last: int, row: int, draws: Floats, scratch: Scrat
         for c in range(scores.shape[0]):
             scores[c] = scratch.scores[c, place]
             support[c] = scratch.support[c, place]
-        out.labels[row + t] = pick_class(scores, support, draws[row + t])
+        out.labels[row + t] = pick_class(scores, support, draw_of(draws, row + t))
         normalise(scores, out.proba[row + t])
 
 
@@ -191,3 +192,18 @@ def write_votes(first: int, last: int, row: int, scratch: Scratch, out: Outputs)
         place = (first + t) % GROUP * n_groups + (first + t) // GROUP
         for h in range(n):
             out.votes[row + t, h] = scratch.sums[n_pairs + h, place]
+
+
+@jit
+def touch_rows(out: Outputs, first: int, last: int) -> None:
+    """Write to the memory of rows first .. last - 1, so that it is there: once for every 4 KiB, or oftener."""
+    n = out.estimates.shape[1]
+    for row in range(first, last, 512):
+        out.labels[row] = 0
+        out.windows[row] = 0
+    for row in range(first, last, max(1, 512 // out.proba.shape[1])):
+        out.proba[row, 0] = 0.0
+    for row in range(first, last, max(1, 512 // n)):
+        out.estimates[row, 0] = 0.0
+        if out.votes.shape[0] > 0:
+            out.votes[row, 0] = 0

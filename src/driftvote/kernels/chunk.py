@@ -13,7 +13,7 @@ import numpy as np
 from driftvote.kernels._jit import jit
 from driftvote.kernels.accuracies import triplet_accuracies
 from driftvote.kernels.agreements import Terms, absorb_row, room_for_changes
-from driftvote.kernels.labels import add_logs, multiply_odds, normalise, pick_class, vote_shares
+from driftvote.kernels.labels import add_logs, draw_of, multiply_odds, normalise, pick_class, vote_shares
 from driftvote.kernels.layout import Codes, Floats, Ints, Memory, Outputs, Rule
 from driftvote.kernels.weights import odds_of, weight_of
 from driftvote.kernels.windows import choose_level, nothing_known
@@ -82,7 +82,7 @@ def label_rows(rows: Codes, draws: Floats, memory: Memory, rule: Rule, out: Outp
     """Learn from each row, then label it; one row after the other."""
     desk = new_desk(rows.shape[1], rule)
     for t in range(rows.shape[0]):
-        label, window = label_row(rows[t], draws[t], memory, rule, desk, out.estimates[t], out.proba[t])
+        label, window = label_row(rows[t], draw_of(draws, t), memory, rule, desk, out.estimates[t], out.proba[t])
         out.labels[t] = label
         out.windows[t] = window
         if out.votes.shape[0] > 0:
@@ -105,7 +105,7 @@ def vote_chunk(rows: Codes, draws: Floats, estimates: Floats, rule: Rule, labels
     support = np.empty(rule.n_classes, dtype=np.int64)
     for t in range(rows.shape[0]):
         score(rows[t], estimates, rule, work, scores, support)
-        labels[t] = pick_class(scores, support, draws[t])
+        labels[t] = pick_class(scores, support, draw_of(draws, t))
         normalise(scores, proba[t])
 
 
@@ -120,5 +120,5 @@ def majority_chunk(rows: Codes, draws: Floats, labels: Ints, proba: Floats) -> N
         multiply_odds(rows[t], odds, scores, support)
         for c in range(n_classes):
             scores[c] = float(support[c])
-        labels[t] = pick_class(scores, support, draws[t])
+        labels[t] = pick_class(scores, support, draw_of(draws, t))
         vote_shares(support, proba[t])

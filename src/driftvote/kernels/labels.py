@@ -13,6 +13,12 @@ TIE = 1.0 - 2.0**-36
 
 
 @jit
+def draw_of(draws: Floats, row: int) -> float:
+    """The draw of a row for a tie: in [0, 1), or -1 to abstain. An empty array abstains on every row."""
+    return draws[row] if draws.shape[0] > 0 else -1.0
+
+
+@jit
 def multiply_odds(row: Codes, odds: Floats, scores: Floats, support: Ints) -> None:
     """Product of the odds, and number of votes, of each class; labelers in order."""
     scores[:] = 1.0

@@ -12,7 +12,7 @@ from driftvote.kernels.bounds import Watch, choose
 from driftvote.kernels.chunk import score
 from driftvote.kernels.confusion import Fit
 from driftvote.kernels.fits import fit_window, look_up, score_row, settle_row
-from driftvote.kernels.labels import normalise, pick_class
+from driftvote.kernels.labels import draw_of, normalise, pick_class
 from driftvote.kernels.layout import Codes, Floats, Ints, Outputs, Rule
 from driftvote.kernels.patterns import few_keys
 from driftvote.kernels.tallies import Tally, absorb, n_pairs_of
@@ -118,13 +118,13 @@ def label_with_refits(
                 window = int(fit.window[0])
         said.fits[t] = place
         key = tally.keys[row % tally.keys.shape[0]]
-        repeated = repeats.fit.shape[0] > 0 and draws[t] < 0.0  # a draw for ties belongs to its row
+        repeated = repeats.fit.shape[0] > 0 and draw_of(draws, t) < 0.0  # a draw for ties belongs to its row
         if repeated and repeats.fit[key] == place:
             said.labels[t] = repeats.label[key]
             said.proba[t] = repeats.proba[key]
             continue
         score_row(rows[t], fit, looks, start, active, support, said.proba[t])
-        said.labels[t] = settle_row(support, draws[t], said.proba[t])
+        said.labels[t] = settle_row(support, draw_of(draws, t), said.proba[t])
         if repeated:
             repeats.fit[key], repeats.label[key] = place, said.labels[t]
             repeats.proba[key] = said.proba[t]
@@ -140,7 +140,7 @@ def vote_by_fit(rows: Codes, draws: Floats, fit: Fit, labels: Ints, proba: Float
     active = look_up(fit, looks, start)
     for t in range(rows.shape[0]):
         score_row(rows[t], fit, looks, start, active, support, proba[t])
-        labels[t] = settle_row(support, draws[t], proba[t])
+        labels[t] = settle_row(support, draw_of(draws, t), proba[t])
 
 
 @jit
@@ -166,5 +166,5 @@ def label_by_triplets(rows: Codes, draws: Floats, tally: Tally, watch: Watch, ru
         absorb(rows, t, watch.sizes, tally)
         out.windows[t] = estimate_now(tally, watch, rule, out.estimates[t], out.votes[t])
         score(rows[t], out.estimates[t], rule, work, scores, support)
-        out.labels[t] = pick_class(scores, support, draws[t])
+        out.labels[t] = pick_class(scores, support, draw_of(draws, t))
         normalise(scores, out.proba[t])

@@ -83,6 +83,25 @@ def shares_of_two(words: Words, lines: Ints, table: Ints) -> None:
 
 
 @jit
+def flags_of_two(words: Words, agreement: bool, who: int, hits: Words, tries: Words) -> None:
+    """Row by row, as bits: whether labeler `who` votes as most of the others do; or whether most vote for class `who`.
+    Hits, and where there could have been one."""
+    n = words.shape[2]
+    digits = np.empty((2, n_digits(n)), np.uint64)
+    for p in range(words.shape[0]):
+        count_sides(words[p], digits)
+        for_zero, just_zero = lead_of(digits, 0)
+        for_one, just_one = lead_of(digits, 1)
+        if agreement:
+            zeros, ones = words[p, 0, who], words[p, 1, who]
+            hits[p] = (zeros & for_zero & ~just_zero) | (ones & for_one & ~just_one)
+            tries[p] = hits[p] | (zeros & ~for_zero) | (ones & ~for_one)
+        else:
+            hits[p] = for_one if who == 1 else for_zero
+            tries[p] = for_zero | for_one
+
+
+@jit
 def pairs_of_two(words: Words, lines: Ints, h: int, table: Ints) -> None:
     """How often each labeler votes as labeler `h` does, two classes."""
     for p in range(lines.shape[0]):
@@ -190,10 +209,39 @@ def votes_cast(rows: Codes, split: int, table: Ints, first: Ints) -> None:
 
 
 @jit
-def leading(rows: Codes, n_classes: int, counts: Ints) -> None:
-    """On how many rows each class has the most votes."""
-    votes, everybody = np.zeros(n_classes, np.int64), np.ones(rows.shape[1], np.bool_)
+def leads_and_votes(rows: Codes, n_classes: int, leads: Ints, votes: Ints) -> None:
+    """On how many rows each class has the most votes, and each labeler votes."""
+    counts, everybody = np.zeros(n_classes, np.int64), np.ones(rows.shape[1], np.bool_)
     for t in range(rows.shape[0]):
-        leader = leader_without(rows, t, -1, everybody, votes)
+        leader = leader_without(rows, t, -1, everybody, counts)
         if leader >= 0:
-            counts[leader] += 1
+            leads[leader] += 1
+        for h in range(rows.shape[1]):
+            votes[h] += 1 if rows[t, h] >= 0 else 0
+
+
+@jit
+def leads_and_votes_of_two(words: Words, leads: Ints, votes: Ints) -> None:
+    """The same for two classes."""
+    digits = np.empty((2, n_digits(words.shape[2])), np.uint64)
+    for p in range(words.shape[0]):
+        count_sides(words[p], digits)
+        for s in range(2):
+            leads[s] += bits_set(lead_of(digits, s)[0])
+        for h in range(words.shape[2]):
+            votes[h] += bits_set(words[p, 0, h] | words[p, 1, h])
+
+
+@jit
+def sums_of_two(words: Words, sums: Ints) -> None:
+    """Pair sums of all rows, two classes and no random fill: `agreements.recount`, 64 rows at once."""
+    pair, n = 0, words.shape[2]
+    for i in range(n):
+        for j in range(i + 1, n):
+            total = 0
+            for p in range(words.shape[0]):
+                agree = bits_set((words[p, 0, i] & words[p, 0, j]) | (words[p, 1, i] & words[p, 1, j]))
+                both = bits_set((words[p, 0, i] | words[p, 1, i]) & (words[p, 0, j] | words[p, 1, j]))
+                total += 2 * agree - both
+            sums[pair] = total
+            pair += 1

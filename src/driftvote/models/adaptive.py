@@ -233,12 +233,12 @@ class AdaptiveLabelModel(WindowedLabelModel):
         return watch_rule(self.windows, n_labelers, k, self.bound, self.watch, self.beta, self.delta)
 
     def _new_engine(self, n_labelers: int) -> Engine:
+        if (self.estimator, self.bound, self.watch) == ("triplet", "mcdiarmid", "agreements"):
+            return super()._new_engine(n_labelers)  # decided in integers
         rule = self._rule(n_labelers)
         if self.estimator == "confusion":
             given = np.full(rule.n_classes, -1.0) if self.class_balance is None else np.array(self.class_balance)
             return ConfusionEngine(self._watch(n_labelers), rule, n_labelers, (self.refresh, given))
-        if (self.bound, self.watch) == ("mcdiarmid", "agreements"):
-            return super()._new_engine(n_labelers)  # decided in integers
         return TripletEngine(self._watch(n_labelers), rule, n_labelers)
 
     def _grown(self, engine: Engine, newcomers: Codes) -> Engine:

@@ -7,6 +7,8 @@ leads to `label` or `learn` here, and from there to the one chunk kernel.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +73,14 @@ class Engine(RecentRows, ABC):
         """The same with ids and verified labels of the rows, of which most engines have no use."""
         return self.label(rows, draws)
 
+    def label_beside(self, rows: Codes, draws: Floats, work: Callable[[], None]) -> Labeled:
+        """The same as `label`, while another thread does some other work."""
+        with ThreadPoolExecutor(1) as pool:
+            other = pool.submit(work)
+            said = self.label(rows, draws)
+            other.result()
+        return said
+
     @abstractmethod
     def learn(self, rows: Codes) -> None:
         """Learn from each row."""
@@ -128,6 +138,9 @@ class WindowEngine(Engine):
         return len(self.state.memory.ring) > 0
 
     def label(self, rows: Codes, draws: Floats) -> Labeled:
+        return self.label_beside(rows, draws, lambda: None)
+
+    def label_beside(self, rows: Codes, draws: Floats, work: Callable[[], None]) -> Labeled:
         n_rows, n = len(rows), self.n_labelers
         counts = n_rows < LONG or self._counts_votes(rows)
         out = Outputs(
@@ -143,7 +156,9 @@ class WindowEngine(Engine):
         if short < n_rows:
             assert self._long is not None
             parts: Any = (part[short:] for part in out)
-            self._long.label(rows[short:], draws[short:], self.state, Outputs(*parts))
+            self._long.label(rows[short:], draws[short:], self.state, Outputs(*parts), work)
+        else:
+            work()
         votes = out.votes if counts else None
         return Labeled(out.labels, out.proba, WindowEstimates(out.estimates, votes, out.windows, self.rule))
 
@@ -159,7 +174,7 @@ class WindowEngine(Engine):
         """Whether anybody abstains in the chunk or in the windows: if not, votes need not be counted."""
         memory = self.state.memory
         full = np.minimum(self.rule.sizes, self.n_rows)[:, None]
-        return bool((rows < 0).any() or (memory.votes != full).any())
+        return bool((rows.size and rows.min() < 0) or (memory.votes != full).any())
 
     def _short_part(self, rows: Codes, counts: bool) -> int:
         """How many rows to take one by one; the rest is worth a history, which is then there."""
@@ -170,7 +185,7 @@ class WindowEngine(Engine):
             return len(rows)
         if self._long is None or self._long.counts_votes != counts:
             self._long = LongChunks(self.rule, self.n_labelers, counts, self.n_jobs)
-        stale = self._long.clock != self.n_rows
+        stale = not self._long.ends_at(self.n_rows)
         if stale and len(rows) - before < min(self.n_rows, self._long.depth) // 16:
             return len(rows)  # making the history anew would cost more than it saves
         return before

@@ -5,10 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from driftvote.agreements import n_pairs
+from driftvote.diagnosis import packed
 from driftvote.kernels.accuracies import triplet_accuracies
 from driftvote.kernels.agreements import recount
-from driftvote.kernels.layout import Codes, Floats, Rule
+from driftvote.kernels.layout import Codes, Floats, Ints, Rule
+from driftvote.kernels.sides import leads_and_votes_of_two, sums_of_two
 from driftvote.models.estimates import WindowEstimates
+
+
+def recounted(rows: Codes, n_classes: int, sums: Ints, votes: Ints) -> None:
+    """Pair sums and votes of all these rows; two classes without random fill go 64 rows at a time."""
+    if n_classes > 2 or (rows.size and int(rows.min()) < -1):
+        recount(rows, n_classes, np.array([len(rows)]), sums, votes)
+        return
+    words, _ = packed(rows)
+    sums_of_two(words, sums[0])
+    leads_and_votes_of_two(words, np.zeros(2, np.int64), votes[0])
 
 
 class RecentRows:
@@ -47,7 +59,7 @@ class RecentRows:
         rule: Rule = self.rule  # type: ignore[attr-defined]
         n_rows, n = rows.shape
         sums, votes = np.zeros((1, n_pairs(n)), np.int64), np.zeros((1, n), np.int64)
-        recount(np.ascontiguousarray(rows), rule.n_classes, np.array([n_rows]), sums, votes)
+        recounted(np.ascontiguousarray(rows), rule.n_classes, sums, votes)
         estimates = np.empty((1, n))
         triplet_accuracies(sums[0], votes[0], n_rows, rule.n_classes, rule.diluted, estimates[0])
         return WindowEstimates(estimates, votes, np.array([n_rows]), rule).accuracies[0]

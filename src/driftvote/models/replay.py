@@ -103,7 +103,7 @@ def _empty(engine: WindowEngine | TallyEngine) -> None:
         memory.votes[:] = 0
         memory.clock[:] = 0
         if engine._long is not None:
-            engine._long.clock = -1  # made anew from the rows, of which there are none
+            engine._long.forget()
         return
     tally = engine.tally
     tally.known[: engine.remembered()] = -1

@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from driftvote import drift
 from driftvote.bands import calibrated_half_width
-from driftvote.diagnosis import Diagnosis
+from driftvote.diagnosis import Diagnosis, packed
 from driftvote.drift import DriftEvent, LabelerChange
-from driftvote.kernels.layout import Codes, Floats
-from driftvote.kernels.sides import leading
+from driftvote.kernels.layout import Codes
+from driftvote.kernels.sides import leads_and_votes, leads_and_votes_of_two
 from driftvote.labelers import Roster
 from driftvote.models.block_book import BlockBook
 from driftvote.models.engine import Engine
 from driftvote.votes import VoteFormat
-from driftvote.watching import Noticed
+from driftvote.watching import Noticed, Watcher
 
 MOST_CLASSES = 20
 """Classes whose shares an event tells; of more, those that moved most."""
 
 
-def told_event(noticed: Noticed, engine: Engine, book: BlockBook, form: VoteFormat, roster: Roster) -> DriftEvent:
+class Weighed(NamedTuple):
+    """What was noticed, and what the rows on either side say. Both are found in the rows alone, beside all else."""
+
+    noticed: Noticed
+    sides: list[Side]
+
+
+def weighed(watcher: Watcher, rows: Codes, engine: Engine) -> list[Weighed]:
+    """Show rows to the watch: what it notices, in order."""
+    return [Weighed(one, [Side(part, engine) for part in (one.before, one.after)]) for one in watcher.feed(rows)]
+
+
+def told_event(found: Weighed, book: BlockBook, form: VoteFormat, roster: Roster) -> DriftEvent:
     """The event in words and numbers."""
-    sides = [Side(rows, engine) for rows in (noticed.before, noticed.after)]
+    noticed, sides = found
     told = noticed.told
     changes = labeler_changes(told, sides, roster.names)
-    shares = [side.shares(form.n_classes) for side in sides]
+    shares = [side.shares for side in sides]
     kept = np.argsort(-np.abs(shares[1] - shares[0]), kind="stable")[:MOST_CLASSES]
     names = [str(form.classes[place]) for place in sorted(kept.tolist())]
     before, after = (dict(zip(names, share[np.sort(kept)].tolist(), strict=True)) for share in shares)
@@ -54,18 +68,18 @@ class Side:
     def __init__(self, rows: Codes, engine: Engine) -> None:
         self.rows = rows
         self.accuracies = engine.accuracies_of(rows)
-        self.coverage = np.asarray((rows >= 0).mean(axis=0))
+        leads, votes = np.zeros(engine.n_classes, np.int64), np.zeros(rows.shape[1], np.int64)
+        if engine.n_classes == 2:
+            leads_and_votes_of_two(packed(rows)[0], leads, votes)
+        else:
+            leads_and_votes(rows, engine.n_classes, leads, votes)
+        self.coverage = votes / max(1, len(rows))
+        self.shares = leads / max(1, leads.sum())  # of the decided rows those on which most votes are for each class
         size = np.array([float(len(rows))])
         how = (engine.n_classes, engine.fills_in, engine.estimator)
         half = calibrated_half_width(self.accuracies[None], self.coverage[None], size, *how)[0]
         self.low = np.clip(self.accuracies - half, 0.0, 1.0)
         self.high = np.clip(self.accuracies + half, 0.0, 1.0)
-
-    def shares(self, n_classes: int) -> Floats:
-        """Share of the decided rows on which most votes are for each class."""
-        counts = np.zeros(n_classes, np.int64)
-        leading(self.rows, n_classes, counts)
-        return np.asarray(counts / max(1, counts.sum()))
 
 
 def labeler_changes(told: Diagnosis, sides: list[Side], names: tuple[str, ...]) -> tuple[LabelerChange, ...]:

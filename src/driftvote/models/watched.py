@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +19,7 @@ from driftvote.marks import Marks
 from driftvote.models.block_book import BlockBook, ends_of_blocks
 from driftvote.models.engine import Engine, Labeled
 from driftvote.models.estimates import Estimates
-from driftvote.models.telling import told_event
+from driftvote.models.telling import Weighed, told_event, weighed
 from driftvote.votes import VoteFormat
 from driftvote.watching import Watcher
 
@@ -27,6 +28,9 @@ MOST_EVENTS = 256
 
 SLICE = 1 << 16
 """Rows that are learned from at once, so that what is said of them and dropped takes little memory."""
+
+BESIDE = 1 << 15
+"""Rows from which the watch goes beside the labels, where there are threads."""
 
 NEVER = 1 << 62
 
@@ -65,7 +69,9 @@ class Watching:
     _roster: Roster
     _engine: Engine | None
     _last_time: tuple[str, Any] | None
+    n_jobs = 1
     _record: WatchRecord | None = None
+    _ahead: tuple[Watcher, list[Weighed]] | None = None  # a watch that has seen rows beside the engine
     _rows_left = NEVER  # until the watch wants to see the rows that went the short way
     false_event_rate: float | None = None
     on_event: Callable[[DriftEvent], Any] | None = None
@@ -178,7 +184,8 @@ class Watching:
             return []  # the rows wait for the end of their block
         ends = ends_of_blocks(first, n_rows)
         record.book.add(first // BLOCK, estimates[ends].windows.tolist(), _at(times, range(n_rows)[ends]))
-        found = [told_event(one, engine, record.book, self._form, self._roster) for one in record.watcher.feed(rows)]
+        seen = self._seen(record, engine, rows)
+        found = [told_event(one, record.book, self._form, self._roster) for one in seen]
         record.book.trim()
         return self._remembered(found)
 
@@ -202,8 +209,8 @@ class Watching:
         self._rows_left = self._next_look(engine)
         if seen % BLOCK == 0:
             record.book.add(seen // BLOCK - 1, [window], [shown_time(self._last_time)])
-        noticed = record.watcher.feed(engine.recent(seen - record.watcher.n_rows))
-        found = [told_event(one, engine, record.book, self._form, self._roster) for one in noticed]
+        noticed = weighed(record.watcher, engine.recent(seen - record.watcher.n_rows), engine)
+        found = [told_event(one, record.book, self._form, self._roster) for one in noticed]
         record.book.trim()
         return self._remembered(found)
 
@@ -215,15 +222,30 @@ class Watching:
         found = []
         for begin in range(0, len(rows), SLICE):
             part = slice(begin, begin + SLICE)
-            said = self._labeled(
-                engine, rows[part], np.full(len(rows[part]), -1.0), None if marks is None else marks[part]
-            )
+            said = self._labeled(engine, rows[part], np.zeros(0), None if marks is None else marks[part])
             found += self._noticed(engine, rows[part], said.estimates, sliced(times, part))
         return found
 
     def _labeled(self, engine: Engine, rows: Codes, draws: Any, marks: Marks | None) -> Labeled:
         self._ready_to_watch(engine, len(rows))
-        return engine.label(rows, draws) if marks is None else engine.label_marked(rows, draws, marks)
+        self._ahead = None
+        if marks is not None:
+            return engine.label_marked(rows, draws, marks)
+        if self._record is None or self.n_jobs == 1 or len(rows) < BESIDE:
+            return engine.label(rows, draws)
+        # A copy of the watch sees the rows while they are labeled, and takes its place when both are through.
+        watcher = copy.deepcopy(self._record.watcher)
+        found: list[Weighed] = []
+        said = engine.label_beside(rows, draws, lambda: found.extend(weighed(watcher, rows, engine)))
+        self._ahead = watcher, found
+        return said
+
+    def _seen(self, record: WatchRecord, engine: Engine, rows: Codes) -> list[Weighed]:
+        """What the watch notices in rows that it has not seen, or has just seen beside the engine."""
+        if self._ahead is None:
+            return weighed(record.watcher, rows, engine)
+        (record.watcher, noticed), self._ahead = self._ahead, None
+        return noticed
 
     def _if_watched(self, found: list[DriftEvent]) -> list[DriftEvent] | None:
         """The events, or None where nobody looks for them."""
