@@ -112,7 +112,7 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
         class, if somebody has said it: the label then, and something to learn from. `time` (a number, a date, text
         that sorts) must not decrease; events tell it.
         """
-        marks = self._marks_of_row(id, verified)
+        marks = None if id is None and verified is None else self._marks_of_row(id, verified)
         step = self._by_short_way(row, time) if marks is None else None
         if step is None:
             batch = self._families.read_row(row, self._form, self._roster)

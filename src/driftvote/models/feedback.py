@@ -96,9 +96,8 @@ class Feedback:
         return code
 
     def _marks_of_row(self, row_id: Any, verified: Any) -> Marks | None:
-        """The same for a single row."""
-        if row_id is not None or verified is not None:
-            self._learner()
+        """The same for a single row that has an id or a verified label."""
+        self._learner()
         return marks_of_row(row_id, verified, self._form)
 
     def _read(self, data: Any, ids: Any = None, verified: Any = None, **keys: str | None) -> tuple[Batch, Marks | None]:
