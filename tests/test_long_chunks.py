@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import numpy as np
 import pytest
 
@@ -123,12 +125,12 @@ def test_a_thread_that_fails_leaves_the_state_as_it_was(n_jobs, kernel, nth, mon
     monkeypatch.setattr(stretches, "STRETCH", 512)
     monkeypatch.setattr(stretches, "PIECE", 512)
     found = [model.label_stream(votes[:3000])]
-    inner, calls = getattr(stretches, kernel), []
+    inner, calls = getattr(stretches, kernel), count(1)
 
     def failing(*arguments):
-        calls.append(1)
+        call = next(calls)
         inner(*arguments)
-        if len(calls) == nth:
+        if call == nth:
             raise MemoryError
 
     monkeypatch.setattr(stretches, kernel, failing)

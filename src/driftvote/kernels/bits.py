@@ -36,6 +36,40 @@ def pack_two_classes(rows: Codes, first: int, planes: Bytes, byte: int) -> None:
 
 
 @jit
+def pack_voting(rows: Codes, first: int, n_digits: int, planes: Bytes, byte: int) -> None:
+    """Eight rows of any classes on which everybody votes: one byte for each digit and labeler."""
+    row, slot, digits, one = np.uint64(first), np.uint64(byte), np.uint64(n_digits), np.uint64(1)
+    for h in range(np.uint64(rows.shape[1])):
+        for p in range(digits):
+            bits = np.uint64(0)
+            for step in range(np.uint64(GROUP)):
+                bits |= (np.uint64(rows[row + step, h]) >> p & one) << step
+            planes[h * digits + p, slot] = bits
+
+
+@jit
+def pack_any(rows: Codes, first: int, n_digits: int, planes: Bytes, byte: int) -> None:
+    """Eight rows of any classes and abstentions, with the planes that say who counts and who cast a vote."""
+    row, slot, digits, n = np.uint64(first), np.uint64(byte), np.uint64(n_digits), np.uint64(rows.shape[1])
+    one, sign = np.int64(1), np.int64(63)
+    for h in range(n):
+        counted, cast = np.int64(0), np.int64(0)
+        for step in range(np.uint64(GROUP)):
+            code, shift = np.int64(rows[row + step, h]), np.int64(step)
+            counted |= (one if code != -1 else np.int64(0)) << shift
+            cast |= (~(code >> sign) & one) << shift
+        planes[n * digits + h, slot] = counted
+        planes[n * digits + n + h, slot] = cast
+        for p in range(digits):
+            bits, place = np.int64(0), np.int64(p)
+            for step in range(np.uint64(GROUP)):
+                code = np.int64(rows[row + step, h])
+                vote = code if code >= -1 else -2 - code  # as `vote_of`
+                bits |= (vote >> place & one & ~(vote >> sign)) << np.int64(step)
+            planes[h * digits + p, slot] = bits
+
+
+@jit
 def pack_rows(rows: Codes, first: int, last: int, time: int, history: History) -> None:
     """Rows first .. last - 1 into the planes; row 0 is the one at `time` of the history.
 
@@ -49,8 +83,13 @@ def pack_rows(rows: Codes, first: int, last: int, time: int, history: History) -
         begin = (time + row) % GROUP
         end = min(GROUP, begin + last - row)
         slot = (time + row) // GROUP % slots
-        if end - begin == GROUP and n_digits == 1 and not history.masked:
-            pack_two_classes(rows, row, planes, slot)
+        if end - begin == GROUP:
+            if history.masked:
+                pack_any(rows, row, n_digits, planes, slot)
+            elif n_digits > 1:
+                pack_voting(rows, row, n_digits, planes, slot)
+            else:
+                pack_two_classes(rows, row, planes, slot)
             row += GROUP
             continue
         for h in range(n):

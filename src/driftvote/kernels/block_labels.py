@@ -6,7 +6,7 @@ import numpy as np
 
 from driftvote.kernels._jit import jit
 from driftvote.kernels.bits import GROUP
-from driftvote.kernels.labels import TIE, draw_of, normalise, pick_class
+from driftvote.kernels.labels import TIE, draw_of, pick_class
 from driftvote.kernels.layout import Block, Bytes, Codes, Floats, History, Outputs, Rule, Scratch, Sums
 from driftvote.kernels.weights import odds_of
 
@@ -15,6 +15,7 @@ FEW_CLASSES = 4
 
 # The verdict of a row whose classes are tied, until the draw is looked at.
 TIED = 2
+UNSETTLED = -2
 
 
 @jit
@@ -169,17 +170,59 @@ def write_block(first: int, last: int, row: int, draws: Floats, rule: Rule, scra
 
 
 @jit
+def lead_classes(scores: Floats, support: Sums, top: Floats, verdict: Sums) -> None:
+    """`pick_class` of many classes as far as nothing has to be drawn: the leading class, or UNSETTLED if others are as
+    good; the largest score into `top`."""
+    voted, one = np.int32(0), np.int32(1)
+    verdict[:] = -1
+    top[:] = 0.0
+    for c in range(scores.shape[0]):
+        mine, votes, this = scores[c], support[c], np.int32(c)
+        for t in range(verdict.shape[0]):
+            better = (votes[t] > voted) & ((verdict[t] < voted) | (mine[t] > top[t]))
+            top[t] = mine[t] if better else top[t]
+            verdict[t] = this if better else verdict[t]
+    for c in range(scores.shape[0]):
+        mine, votes, this, unsettled = scores[c], support[c], np.int32(c), np.int32(UNSETTLED)
+        for t in range(verdict.shape[0]):
+            rival = (votes[t] > voted) & (mine[t] >= top[t] * TIE) & (verdict[t] != this)
+            verdict[t] = unsettled if rival else verdict[t]
+
+
+@jit
+def share_scores(scores: Floats, total: Floats) -> None:
+    """`normalise`, written out: the scores of a row become probabilities."""
+    total[:] = 0.0
+    for c in range(scores.shape[0]):
+        mine = scores[c]
+        for t in range(total.shape[0]):
+            total[t] += mine[t]
+    for c in range(scores.shape[0]):
+        mine = scores[c]
+        for t in range(total.shape[0]):
+            mine[t] /= total[t]
+
+
+@jit
 def write_classes(first: int, last: int, row: int, draws: Floats, scratch: Scratch, out: Outputs) -> None:
     """Labels and probabilities of many classes."""
     n_groups = scratch.alive.shape[0]
-    scores, support = scratch.row_scores, scratch.row_support
+    scores, support, verdict = scratch.row_scores, scratch.row_support, scratch.best
+    lead_classes(scratch.scores, scratch.support, scratch.scale, verdict)
+    for t in range(last - first):
+        place = (first + t) % GROUP * n_groups + (first + t) // GROUP
+        label = verdict[place]
+        if label == UNSETTLED:
+            for c in range(scores.shape[0]):
+                scores[c] = scratch.scores[c, place]
+                support[c] = scratch.support[c, place]
+            label = pick_class(scores, support, draw_of(draws, row + t))
+        out.labels[row + t] = label
+    share_scores(scratch.scores, scratch.scale)
     for t in range(last - first):
         place = (first + t) % GROUP * n_groups + (first + t) // GROUP
         for c in range(scores.shape[0]):
-            scores[c] = scratch.scores[c, place]
-            support[c] = scratch.support[c, place]
-        out.labels[row + t] = pick_class(scores, support, draw_of(draws, row + t))
-        normalise(scores, out.proba[row + t])
+            out.proba[row + t, c] = scratch.scores[c, place]
 
 
 @jit

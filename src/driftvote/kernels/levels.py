@@ -1,7 +1,7 @@
 """The choice of the window for a block of rows at once: the same verdicts as row by row.
 
-One row changes the gap of a pair, |near S_(k+1) - far S_k|, by at most 2 far (K - 1): three of its terms move, by that
-much together. So the gaps before and after a group of eight rows settle the test for all of them, unless they come
+One row changes the gap of a pair, |near S_(k+1) - far S_k|, by at most far K: a term of -1 to K - 1 comes into both sums
+and one leaves each, which is (near - far) come - near leave + far go. So the gaps before and after a group of eight rows settle the test for all of them, unless they come
 close to the limit; only then the rows are looked at one by one. For a fixed pair and window the gaps of a block are one
 contiguous integer operation.
 """
@@ -135,7 +135,7 @@ def choose_levels(history: History, rule: Rule, origin: int, n_pairs: int, block
         if not sure:
             measure_gaps(history, rule, k, n_pairs, block, scratch)
         left = 0
-        most = GROUP * 2 * rule.far[k] * (rule.n_classes - 1)  # that a gap can change within a group
+        most = GROUP * rule.far[k] * rule.n_classes  # that a gap can change within a group
         for g in range(n_groups):
             came = int64_of(alive[g])
             passing = came & ready_rows(rule.sizes[k + 1], time + GROUP * g)
@@ -180,7 +180,7 @@ def few_looks_are_enough(
     A gap says something of the rows on both sides, and the more the wider the windows are; these end in parts of the
     history that are not in the cache.
     """
-    limit, most = rule.limit[k], GROUP * 2 * rule.far[k] * (rule.n_classes - 1)
+    limit, most = rule.limit[k], GROUP * rule.far[k] * rule.n_classes
     reach = limit // (2 * most)  # groups, if the gap is half the limit
     if reach < WORTH_A_LOOK or time < rule.sizes[k + 1]:
         return False
@@ -213,7 +213,7 @@ def look_at_rows(history: History, rule: Rule, k: int, n_pairs: int, block: Bloc
     earlier, early = sums_then(history, k), sums_then(history, k + 1)
     now, then = block.slot + g, place_then(history, k, rule.sizes[k], block) + g
     later = place_then(history, k + 1, rule.sizes[k + 1], block) + g
-    room = 2 * rule.limit[k] - GROUP * 2 * far * (rule.n_classes - 1)
+    room = 2 * rule.limit[k] - GROUP * far * rule.n_classes
     passing = 255
     for line in range(n_pairs):
         narrow = int64_of(int32_of(table[line, now] - earlier[line, then]))
