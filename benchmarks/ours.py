@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,15 @@ WARM_UP = 100_000
 """Rows that compile every kernel a long batch may take, before a clock starts; a fifth of it for many labelers."""
 
 
+@lru_cache
+def known_settings() -> frozenset[str]:
+    """What this version of the model takes, looked up once: it is not what is measured."""
+    return frozenset(inspect.signature(AdaptiveLabelModel).parameters)
+
+
 def can_thread() -> bool:
     """Whether this version of the model takes `n_jobs`."""
-    return "n_jobs" in inspect.signature(AdaptiveLabelModel).parameters
+    return "n_jobs" in known_settings()
 
 
 def grid_of(name: str) -> WindowGrid:
@@ -35,7 +42,7 @@ def new_model(classes: int = 2, grid: str = "default", jobs: int = 1) -> Adaptiv
     abstentions counted as zero. A model with another estimator is another figure.
     """
     settings: dict[str, Any] = {"n_classes": classes, "votes": "snorkel", "windows": grid_of(grid)}
-    if "estimator" in inspect.signature(AdaptiveLabelModel).parameters:
+    if "estimator" in known_settings():
         settings |= {"estimator": "triplet", "bound": "mcdiarmid", "watch": "agreements"}
     if can_thread():
         settings["n_jobs"] = jobs

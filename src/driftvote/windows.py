@@ -12,6 +12,7 @@ import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
@@ -142,6 +143,12 @@ class LevelTests:
 
 
 def level_tests(sizes: Sequence[int], n_labelers: int, n_classes: int, beta: float, delta: float) -> LevelTests:
+    """The tests of a grid. Models of the same settings share them, so nobody may write to them."""
+    return _level_tests(tuple(sizes), n_labelers, n_classes, beta, delta)
+
+
+@lru_cache(maxsize=128)
+def _level_tests(sizes: tuple[int, ...], n_labelers: int, n_classes: int, beta: float, delta: float) -> LevelTests:
     """Thresholds T(k) turned into integer limits, exactly.
 
     With C = S / (r (K - 1)) and g the common divisor of the two sizes, C_(k+1) - C_k is

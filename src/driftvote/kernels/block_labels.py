@@ -173,7 +173,7 @@ def write_block(first: int, last: int, row: int, draws: Floats, rule: Rule, scra
 def lead_classes(scores: Floats, support: Sums, top: Floats, verdict: Sums) -> None:
     """`pick_class` of many classes as far as nothing has to be drawn: the leading class, or UNSETTLED if others are as
     good; the largest score into `top`."""
-    voted, one = np.int32(0), np.int32(1)
+    voted = np.int32(0)
     verdict[:] = -1
     top[:] = 0.0
     for c in range(scores.shape[0]):

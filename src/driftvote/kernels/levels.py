@@ -1,9 +1,9 @@
 """The choice of the window for a block of rows at once: the same verdicts as row by row.
 
-One row changes the gap of a pair, |near S_(k+1) - far S_k|, by at most far K: a term of -1 to K - 1 comes into both sums
-and one leaves each, which is (near - far) come - near leave + far go. So the gaps before and after a group of eight rows settle the test for all of them, unless they come
-close to the limit; only then the rows are looked at one by one. For a fixed pair and window the gaps of a block are one
-contiguous integer operation.
+One row changes the gap of a pair, |near S_(k+1) - far S_k|, by at most far K: a term of -1 to K - 1 comes into both
+sums and one leaves each, which is (near - far) come - near leave + far go. So the gaps before and after a group of
+eight rows settle the test for all of them, unless they come close to the limit; only then the rows are looked at one by
+one. For a fixed pair and window the gaps of a block are one contiguous integer operation.
 """
 
 from __future__ import annotations
