@@ -64,7 +64,8 @@ def page(without: list[float], with_cache: list[float]) -> str:
 
 Kernels are compiled by Numba on first use and kept on disk, beside the package or, where that folder
 is read-only, in the user's cache folder. A second process compiles nothing. `NUMBA_CACHE_DIR` chooses
-another folder. Importing compiles nothing either.
+another folder. Importing compiles nothing either. [`driftvote compile`](cli.md#driftvote-compile) does all of it
+beforehand.
 
 | | empty cache | filled cache |
 |---|---|---|

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import typer
@@ -12,6 +13,7 @@ import typer
 from driftvote._version import __version__
 from driftvote.cli.check import check
 from driftvote.cli.compare import compare
+from driftvote.cli.compile import compile
 from driftvote.cli.convert import convert
 from driftvote.cli.demo import demo
 from driftvote.cli.label import label
@@ -21,6 +23,10 @@ from driftvote.cli.simulate import simulate
 from driftvote.cli.spark_label import spark_label
 from driftvote.cli.watch import watch
 from driftvote.errors import DriftvoteError
+from driftvote.kernels._jit import on_compilation
+
+COMPILING = "compiling for this machine; this happens once, and takes about half a minute"
+"""Said to whoever sits at a terminal and wonders."""
 
 BUG = 1
 BAD_INPUT = 2
@@ -49,7 +55,7 @@ def _options(
     pass
 
 
-for command in (label, watch, check, report, compare, convert, simulate, demo, reproduce):
+for command in (label, watch, check, report, compare, convert, simulate, demo, compile, reproduce):
     app.command()(command)
 app.command("spark-label")(spark_label)
 
@@ -61,6 +67,8 @@ _Misuse: Any = typer.BadParameter.__mro__[1]
 def main() -> None:
     """Run the command line; an error is one line and exit code 2, never a traceback."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that temporary files are removed
+    if sys.stderr.isatty() and sys.argv[1:2] != ["compile"]:
+        on_compilation(_say_once(COMPILING))
     try:
         code = app(standalone_mode=False) or 0
         sys.stdout.flush()
@@ -97,6 +105,17 @@ def main() -> None:
         )
         sys.exit(BUG)
     sys.exit(BAD_INPUT)
+
+
+def _say_once(sentence: str) -> Callable[[str], None]:
+    said: list[str] = []
+
+    def say(name: str) -> None:
+        if not said:
+            said.append(name)
+            typer.echo(f"driftvote: {sentence}", err=True)
+
+    return say
 
 
 def _leave_quietly() -> None:

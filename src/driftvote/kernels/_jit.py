@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numba
+from numba.core import event
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,3 +54,21 @@ def _sources_digest() -> str:
 
 
 _SOURCES = _sources_digest()
+
+
+class _Compilations(event.Listener):
+    """Hears of each kernel that has to be compiled, because the cache does not have it."""
+
+    def __init__(self, heard: Callable[[str], Any]) -> None:
+        self._heard = heard
+
+    def on_start(self, event: event.Event) -> None:
+        self._heard(event.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
+def on_compilation(heard: Callable[[str], Any]) -> None:
+    """From now on, tell the name of each function that is being compiled; those that the cache has are not."""
+    event.register("numba:compile", _Compilations(heard))  # type: ignore[no-untyped-call]

@@ -1,0 +1,85 @@
+"""`driftvote compile`: everything that is compiled on first use, now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import typer
+
+from driftvote.kernels._jit import on_compilation
+from driftvote.kernels.layout import Codes
+from driftvote.models import AdaptiveLabelModel, CommitteeLabelModel, FixedWindowLabelModel, MajorityLabelModel
+from driftvote.models.base import LabelModel
+from driftvote.report import from_arrays
+from driftvote.streams.synthetic import simulate
+
+ROWS = 3000
+
+
+def compile(quiet: bool = typer.Option(False, "--quiet", help="Say nothing.")) -> None:
+    """Compile for this machine now, and keep it, so that no first call has to: in the image of a container, say.
+
+    Example: driftvote compile
+    """
+    names: list[str] = []
+    on_compilation(names.append)
+    start = time.monotonic()
+    for what in exercise():
+        if not quiet:
+            typer.echo(f"{time.monotonic() - start:5.1f} s  {what}", err=True)
+    if not quiet:
+        done = f"compiled {len(names)} functions" if names else "everything had been compiled before"
+        typer.echo(f"{done}; NUMBA_CACHE_DIR chooses the folder that they are kept in")
+
+
+def exercise() -> Iterator[str]:
+    """Use everything once on a few rows that drift, with and without abstentions; tells what is done."""
+    for n_classes in (2, 3):
+        for votes in _streams(n_classes):
+            for model in _models(n_classes):
+                _use(model, votes)
+            yield f"{n_classes} classes, {'some abstain' if (votes < 0).any() else 'all vote'}"
+    votes = next(_streams(2))
+    from_arrays(votes, gold=votes[:, 0])
+    yield "the report"
+
+
+def _streams(n_classes: int) -> Iterator[Codes]:
+    """Votes whose first labeler falls; in the second stream others vote less from there on."""
+    accuracies = np.full((ROWS, 5), 0.85)
+    accuracies[ROWS // 2 :, 0] = 0.3
+    votes = simulate(accuracies, 0, n_classes=n_classes).votes.astype(np.int8)
+    yield votes
+    silent = np.random.default_rng(0).random(votes.shape) < 0.1
+    silent[ROWS // 2 :, 1] |= np.random.default_rng(1).random(ROWS // 2) < 0.5
+    yield np.where(silent, np.int8(-1), votes)
+
+
+def _models(n_classes: int) -> Iterator[LabelModel]:
+    for estimator in ("confusion", "triplet"):
+        yield AdaptiveLabelModel(n_classes=n_classes, estimator=estimator)
+        yield AdaptiveLabelModel(n_classes=n_classes, estimator=estimator, false_event_rate=None)
+    yield AdaptiveLabelModel.paper(n_classes)
+    yield FixedWindowLabelModel(n_classes=n_classes, window=128)
+    yield MajorityLabelModel(n_classes=n_classes)
+    yield CommitteeLabelModel(n_classes=n_classes)
+
+
+def _use(model: LabelModel, votes: Codes) -> None:
+    """Every door that has a kernel of its own behind it."""
+    model.update(votes[0])
+    model.update(votes[1])
+    model.label_stream(votes[2:100])
+    out = model.label_stream(votes[100:])
+    model.partial_fit(votes[:300]).partial_fit(votes[:50])
+    model.predict(votes[:10])
+    assert len(out.weights) == len(out.labels)
+    if isinstance(model, AdaptiveLabelModel):
+        out.explain()
+        model.dependence()
+        if model.estimator == "confusion":
+            model.update(votes[0], id="first")
+            model.feedback("first", 1)
+            model.update(votes[1], verified=0)
