@@ -35,14 +35,14 @@ def grid_of(name: str) -> WindowGrid:
     }[name]
 
 
-def new_model(classes: int = 2, grid: str = "default", jobs: int = 1) -> AdaptiveLabelModel:
+def new_model(classes: int = 2, grid: str = "default", jobs: int = 1, estimator: str = "triplet") -> AdaptiveLabelModel:
     """A model that has seen nothing, on `jobs` threads where the version can.
 
-    Every figure is of the paper's estimator: accuracies from triplets of labelers, in the window of Algorithm 1, with
-    abstentions counted as zero. A model with another estimator is another figure.
+    Figures are of the paper's method unless they say otherwise: accuracies from triplets of labelers, in the window of
+    Algorithm 1, with abstentions counted as zero.
     """
     settings: dict[str, Any] = {"n_classes": classes, "votes": "snorkel", "windows": grid_of(grid)}
-    if "estimator" in known_settings():
+    if "estimator" in known_settings() and estimator == "triplet":
         settings |= {"estimator": "triplet", "bound": "mcdiarmid", "watch": "agreements"}
     if can_thread():
         settings["n_jobs"] = jobs
@@ -56,7 +56,7 @@ def touch(out: Any) -> tuple[np.ndarray, ...]:
 
 def label_all(codes: np.ndarray, case: Case, jobs: int = 1) -> tuple[np.ndarray, ...]:
     """A new model labels the votes; all outputs."""
-    return touch(new_model(case.classes, case.grid, jobs).label_stream(codes))
+    return touch(new_model(case.classes, case.grid, jobs, case.estimator).label_stream(codes))
 
 
 def warm_up(codes: np.ndarray, case: Case, jobs: Iterable[int] = (1,)) -> None:

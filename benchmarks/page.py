@@ -11,7 +11,9 @@ from benchmarks.machine import sentence
 INTRO = """Times say little on somebody else's machine; ratios carry over. Both sides of every comparison take turns in
 one run (A B A B ...) on the same votes, and a ratio is the median over the rounds. *The majority line* is
 `np.sign(V.sum(axis=1))` on an int8 array of -1 and +1, rows x labelers; `label_stream` gets the same votes as class
-codes and every output is read: labels, codes, probabilities, windows, accuracies."""
+codes and every output is read: labels, codes, probabilities, windows, accuracies. Drift events are on, as they are by
+default. Figures are of the paper's method, `AdaptiveLabelModel(estimator="triplet", bound="mcdiarmid")`, unless a table
+says otherwise: the default estimator, which is [right more often](quality.md), is in a table of its own."""
 
 COMMANDS = """```
 make bench                # everything below; installs the peers below .bench-envs/ first

@@ -13,6 +13,10 @@ GRIDS = {
     "shorter": "1, 2, 4 ... 2^11",
     "geometric": "growing 5.83-fold up to 2^19",
 }
+ESTIMATORS = {
+    "triplet": "the paper's, one accuracy from three labelers at every row",
+    "confusion": "the default, class by class and fitted anew as the window moves",
+}
 STREAMS = {"steady": 0, "drifting": 100_000, "restless": 1_000}
 """After how many rows every labeler's accuracy is drawn anew; 0 is never."""
 
@@ -27,6 +31,7 @@ class Case:
     abstain: float = 0.0
     grid: str = "default"
     stream: str = "drifting"
+    estimator: str = "triplet"
     seed: int = 0
 
     def as_dict(self) -> dict[str, Any]:
@@ -72,6 +77,7 @@ class Plan:
             "labelers": [replace(narrow, labelers=n) for n in self.labelers],
             "classes": [replace(base, classes=k) for k in self.classes],
             "abstain": [replace(base, abstain=rate) for rate in self.abstain],
+            "estimator": [replace(base, estimator=estimator) for estimator in ESTIMATORS],
             "grid": [replace(base, grid=grid) for grid in GRIDS],
             "stream": [replace(base, stream=stream) for stream in STREAMS],
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from benchmarks.peers import BATCH
-from benchmarks.plan import GRIDS, STREAMS
+from benchmarks.plan import ESTIMATORS, GRIDS, STREAMS
 
 
 def markdown(header: list[str], rows: list[list[str]]) -> str:
@@ -24,6 +24,8 @@ def seconds(value: float) -> str:
 def axis_value(axis: str, line: dict[str, Any]) -> str:
     if axis == "grid":
         return f"{line['grid']}: {GRIDS[line['grid']]}"
+    if axis == "estimator":
+        return f"{line['estimator']}: {ESTIMATORS[line['estimator']]}"
     if axis == "stream":
         every = STREAMS[line["stream"]]
         return f"{line['stream']}: accuracies " + (f"change every {every:,} rows" if every else "never change")

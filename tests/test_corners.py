@@ -51,7 +51,7 @@ def test_editing_one_kernel_makes_every_cached_kernel_stale(tmp_path):
     """Kernels contain each other's machine code; the cache must look at all their files."""
     site = tmp_path / "site"
     shutil.copytree(Path(driftvote.__file__).parent, site / "driftvote", ignore=shutil.ignore_patterns("__pycache__"))
-    code = "from driftvote import AdaptiveLabelModel as A; print(A.paper().update([1, 1, 0]).proba.max())"
+    code = "from driftvote import FixedWindowLabelModel as F; print(F(window=4).predict_proba([[1, 1, 0]]).max())"
     env = {"PYTHONPATH": str(site), "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PATH": ""}
 
     def probability() -> float:

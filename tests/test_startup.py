@@ -1,4 +1,4 @@
-"""What importing costs, and that nothing is compiled twice."""
+"""What importing costs, and where compiled code is kept; `test_compile.py` has the rest."""
 
 from __future__ import annotations
 
@@ -18,28 +18,7 @@ from driftvote.kernels import _jit
 # Numba asks for the version of SciPy where it is installed, which loads its top level; the solver is what weighs.
 HEAVY = ["pandas", "polars", "pyarrow", "matplotlib", "plotly", "pyspark", "scipy.optimize", "duckdb", "typer", "rich", "http.server", "jinja2"]  # fmt: skip
 
-# Labels a few rows through every kernel and tells, kernel by kernel, whether its code came from the cache.
-PROBE = """
-import json, sys
-import numpy as np
-import driftvote
-from driftvote.kernels import blocks, chunk, refits, watching
-for model in (driftvote.AdaptiveLabelModel.paper(), driftvote.AdaptiveLabelModel()):
-    model.label_stream(np.random.default_rng(0).integers(-1, 2, size=(500, 5)))
-    type(model)(**{**model.get_params(), "false_event_rate": None}).partial_fit([[1, 0, 1, 1, 0]])
-    model.partial_fit([[1, 0, 1, 1, 0]])
-    model.update([1, 0, 1, 1, 0])
-    assert model.predict([[1, 1, 1, 0, 0]]).shape == (1,)
-used = [chunk.label_rows, chunk.learn_chunk, chunk.estimate, chunk.vote_chunk, blocks.label_blocks]
-used += [refits.label_with_refits, refits.vote_by_fit, watching.watch_rows]
-print(json.dumps({
-    "hits": [sum(k.stats.cache_hits.values()) for k in used],
-    "misses": [sum(k.stats.cache_misses.values()) for k in used],
-    "accuracies": model.accuracies.tolist(),
-}))
-"""
-
-# The same through one small kernel, where it matters only where code is kept.
+# One small kernel, and whether its code came from the cache.
 SMALL_PROBE = """
 import json, driftvote
 from driftvote.kernels import chunk
@@ -71,16 +50,6 @@ kernels = [k for k in gc.get_objects() if isinstance(k, Dispatcher) and k.__modu
 print(len(kernels) > 10, sum(len(k.signatures) for k in kernels))
 """
     assert run(code).strip() == "True 0"
-
-
-@pytest.mark.slow
-def test_a_second_process_compiles_nothing(tmp_path):
-    first = json.loads(run(PROBE, NUMBA_CACHE_DIR=str(tmp_path)))
-    assert all(first["misses"])
-    second = json.loads(run(PROBE, NUMBA_CACHE_DIR=str(tmp_path)))
-    assert second["misses"] == [0] * 8
-    assert all(second["hits"])
-    assert second["accuracies"] == first["accuracies"]
 
 
 def obey_file_modes() -> None:

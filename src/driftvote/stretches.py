@@ -35,15 +35,15 @@ BLOCK_BYTES = 1 << 18
 STRETCH = 1 << 17
 """Rows that enter the history at once, at most."""
 
+PIECE = 1 << 15
+"""The same where threads share the work: who is through early can take what another has not begun."""
+
 HISTORY_BYTES = 1 << 26
 """Memory for running sums; windows that do not fit are followed from the bits themselves. A stretch takes no more than
 half of that beside them."""
 
 MOST_THREADS = 16
 """Each has a history of its own, and takes in rows of the others: with more, less and less is gained."""
-
-PIECE = 1 << 15
-"""The same where threads share the work: who is through early can take what another has not begun."""
 
 ENTERING = 0.1
 """What it costs a row to enter a history, against being labeled."""
@@ -68,11 +68,10 @@ class LongChunks:
     def __init__(self, rule: Rule, n_labelers: int, counts_votes: bool, n_jobs: int) -> None:
         self.counts_votes = counts_votes
         self.histories = [Stretches(rule, n_labelers, counts_votes) for _ in range(min(n_jobs, MOST_THREADS))]
-        self.depth = self.histories[0].depth
 
-    def ends_at(self, row: int) -> bool:
-        """Whether a history ends at this row of the stream."""
-        return any(history.clock == row for history in self.histories)
+    def lacking(self, row: int) -> int:
+        """How many rows have to enter a history before this one can be labeled."""
+        return min(history.lacking(row) for history in self.histories)
 
     def forget(self) -> None:
         """The histories are made anew from the remembered rows when they are needed."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 
 import numpy as np
 import typer
 
+from driftvote.errors import MissingExtraError
 from driftvote.kernels._jit import on_compilation
 from driftvote.kernels.layout import Codes
 from driftvote.models import AdaptiveLabelModel, CommitteeLabelModel, FixedWindowLabelModel, MajorityLabelModel
@@ -76,8 +78,12 @@ def _use(model: LabelModel, votes: Codes) -> None:
     model.partial_fit(votes[:300]).partial_fit(votes[:50])
     model.predict(votes[:10])
     assert len(out.weights) == len(out.labels)
+    if isinstance(model, CommitteeLabelModel):
+        with suppress(MissingExtraError):  # without its solver there is nothing to compile either
+            model.certificate()
     if isinstance(model, AdaptiveLabelModel):
         out.explain()
+        model.why_window()
         model.dependence()
         if model.estimator == "confusion":
             model.update(votes[0], id="first")

@@ -185,9 +185,8 @@ class WindowEngine(Engine):
             return len(rows)
         if self._long is None or self._long.counts_votes != counts:
             self._long = LongChunks(self.rule, self.n_labelers, counts, self.n_jobs)
-        stale = not self._long.ends_at(self.n_rows)
-        if stale and len(rows) - before < min(self.n_rows, self._long.depth) // 16:
-            return len(rows)  # making the history anew would cost more than it saves
+        if len(rows) - before < self._long.lacking(self.n_rows) // 16:
+            return len(rows)  # bringing the history up to date would cost more than it saves
         return before
 
     def predict(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
