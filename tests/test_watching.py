@@ -12,7 +12,7 @@ from driftvote.diagnosis import Sides, deviate, diagnose, locate, moves, packed
 from driftvote.kernels import watching as kernel
 from driftvote.kernels.agreements import recount
 from driftvote.kernels.counting import BLOCK, count_classes, count_two_classes, n_digits
-from driftvote.kernels.sides import leads_and_votes, leads_and_votes_of_two
+from driftvote.kernels.sides import leads_and_votes
 from driftvote.models.recent import recounted
 from driftvote.watching import Watcher, threshold
 from naive_watching import NaiveWatch, counted, most
@@ -74,21 +74,17 @@ def test_counting_is_the_definitions(n):
         want = [said[f"agreement {h}"][1] for h in range(n)] + [said[f"agreement {h}"][0] for h in range(n)]
         want += [said[f"coverage {h}"][0] for h in range(n)] + [said[f"balance {s}"][0] for s in range(shares)]
         now = np.zeros(3 * n + shares, np.int64)
-        count_classes(rows, 0, n_classes, now)
+        words, digits = np.empty((n_classes, n), np.uint64), np.empty((n_classes, n_digits(n)), np.uint64)
+        count_classes(rows, 0, np.ones(n, bool), words, digits, now)
         assert now.tolist() == want
         if n_classes == 2:
-            words, digits = np.empty((2, n), np.uint64), np.empty((2, n_digits(n)), np.uint64)
-            count_two_classes(rows, 0, words, digits, now)
+            count_two_classes(rows, 0, np.ones(n, bool), words, digits, now)
             assert now.tolist() == want
         counts, votes = np.zeros(n_classes, np.int64), np.zeros(n, np.int64)
-        leads_and_votes(rows, n_classes, counts, votes)
+        leads_and_votes(packed(rows, n_classes)[0], counts, votes)
         leaders = [most(row) for row in rows.tolist()]
         assert counts.tolist() == [leaders.count(c) for c in range(n_classes)]
         assert votes.tolist() == (rows >= 0).sum(axis=0).tolist()
-        if n_classes == 2:
-            leads_and_votes_of_two(packed(rows)[0], counts, votes)  # once more
-            assert counts.tolist() == [2 * leaders.count(c) for c in range(2)]
-            assert votes.tolist() == (2 * (rows >= 0).sum(axis=0)).tolist()
         pairs = n * (n - 1) // 2
         for part in (rows, rows[:0], rows[:37]):  # two ways to count pairs, and the random fill (below -1) in one only
             fast, slow = (np.zeros((1, pairs), np.int64), np.zeros((1, n), np.int64)), np.zeros((1, pairs), np.int64)

@@ -16,18 +16,16 @@ import numpy as np
 
 from driftvote import drift
 from driftvote.kernels.counting import BLOCK, CLASSES, Words
-from driftvote.kernels.deviates import deviates, outcomes
+from driftvote.kernels.deviates import deviates
 from driftvote.kernels.layout import Bools, Codes, Floats, Ints
 from driftvote.kernels.sides import (
-    agreement_of_many,
-    agreement_of_two,
-    flags_of_two,
+    count_agreement,
+    count_pairs,
+    count_shares,
+    count_votes,
+    first_votes,
+    flag_rows,
     pack_parts,
-    pairs_of_many,
-    pairs_of_two,
-    shares_of_many,
-    shares_of_two,
-    votes_cast,
 )
 from driftvote.kernels.watching import AGREEMENT, COVERAGE, LEAST
 
@@ -66,35 +64,31 @@ def deviate(probability: float) -> float:
     return high
 
 
-def packed(rows: Codes, split: int = 0) -> tuple[Words, Ints]:
-    """Rows of two classes as bits, in parts that do not lie across a line, and the line of each part."""
+def packed(rows: Codes, n_classes: int, split: int = 0) -> tuple[Words, Ints]:
+    """Rows as bits, in parts that do not lie across a line, and the line of each part."""
     parts = len(rows) // BLOCK + 2
-    words, lines = np.empty((parts, 2, rows.shape[1]), np.uint64), np.empty(parts, np.int64)
+    words, lines = np.empty((parts, n_classes, rows.shape[1]), np.uint64), np.empty(parts, np.int64)
     parts = pack_parts(rows, split, words, lines)
     return words[:parts], lines[:parts]
 
 
 def row_by_row(rows: Codes, n_classes: int, what: int, who: int) -> tuple[Bools, Bools]:
     """Flags of what the watch found to have changed: hits, and where there could have been one."""
-    if n_classes == 2 and what != COVERAGE:
-        words, _ = packed(rows)
-        flags = np.empty((2, len(words)), np.uint64)
-        flags_of_two(words, what == AGREEMENT, who, flags[0], flags[1])
-        bits = np.unpackbits(flags.view(np.uint8), axis=1, count=len(rows), bitorder="little").view(np.bool_)
-        return bits[0], bits[1]
-    hits, tries = np.empty(len(rows), np.bool_), np.empty(len(rows), np.bool_)
-    outcomes(rows, what, who, n_classes, hits, tries)
-    return hits, tries
+    if what == COVERAGE:
+        return rows[:, who] >= 0, np.ones(len(rows), np.bool_)
+    words, _ = packed(rows, n_classes)
+    flags = np.empty((2, len(words)), np.uint64)
+    flag_rows(words, what == AGREEMENT, who, CLASSES, flags[0], flags[1])
+    bits = np.unpackbits(flags.view(np.uint8), axis=1, count=len(rows), bitorder="little").view(np.bool_)
+    return bits[0], bits[1]
 
 
 class Sides:
     """Rows before and after a change at row `split`, counted."""
 
     def __init__(self, rows: Codes, n_classes: int, split: int) -> None:
-        self.rows, self.n_classes, self.split = rows, n_classes, split
-        self.strata = min(n_classes, CLASSES)
-        if n_classes == 2:
-            self.words, self.lines = packed(rows, split)
+        self.rows, self.split, self.strata = rows, split, min(n_classes, CLASSES)
+        self.words, self.lines = packed(rows, n_classes, split)
 
     def _table(self, strata: int, width: int) -> Ints:
         return np.zeros((self.split // BLOCK + 2, strata, 2, width), np.int64)
@@ -102,38 +96,28 @@ class Sides:
     def agreement(self, panel: Bools) -> Ints:
         """How often each labeler votes as most of the others in the panel do."""
         table = self._table(self.strata, self.rows.shape[1])
-        if self.n_classes == 2:
-            agreement_of_two(self.words, self.lines, panel, table)
-        else:
-            agreement_of_many(self.rows, self.split, panel, self.n_classes, table)
+        count_agreement(self.words, self.lines, panel, table)
         return table
 
     def shares(self) -> Ints:
         """How often most vote for each class."""
         table = self._table(1, self.strata)
-        if self.n_classes == 2:
-            shares_of_two(self.words, self.lines, table)
-        else:
-            shares_of_many(self.rows, self.split, self.n_classes, table)
+        count_shares(self.words, self.lines, table)
         return table
 
     def pairs(self, h: int) -> Ints:
         """How often each labeler votes as this one does."""
         table = self._table(1, self.rows.shape[1])
-        if self.n_classes == 2:
-            pairs_of_two(self.words, self.lines, h, table)
-        else:
-            pairs_of_many(self.rows, self.split, h, table)
+        count_pairs(self.words, self.lines, h, table)
         return table
 
     def votes(self) -> tuple[Ints, Ints]:
         """How often each labeler votes; and the row at which it begins to."""
-        table, first = self._table(1, self.rows.shape[1]), np.zeros(self.rows.shape[1], np.int64)
-        if self.rows.min() >= 0:  # all vote always
-            table[1:-1] = BLOCK
-            table[0], table[-1] = self.split % BLOCK, len(self.rows) - self.split
-            return table, first
-        votes_cast(self.rows, self.split, table, first)
+        table, first = self._table(1, self.rows.shape[1]), np.empty(self.rows.shape[1], np.int64)
+        n_rows = np.full(len(table), BLOCK)
+        n_rows[0], n_rows[-1] = self.split % BLOCK, len(self.rows) - self.split
+        count_votes(self.words, self.lines, n_rows, table)
+        first_votes(self.rows, first)
         return table, first
 
 

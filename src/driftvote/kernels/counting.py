@@ -8,12 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from driftvote.kernels._jit import jit
-from driftvote.kernels.layout import Codes, Ints
+from driftvote.kernels.layout import Bools, Codes, Ints
 
 BLOCK = 64
 """Rows in a block, and bits in a word: one look at the end of each."""
 CLASSES = 8
 """Class shares that are watched; of more classes, every eighth is counted together."""
+
+FEW = 4
+"""Up to so many classes it is faster to ask for each of them than to branch on the vote."""
 
 Words = npt.NDArray[np.uint64]
 
@@ -25,30 +28,6 @@ def n_digits(n: int) -> int:
     while n >> digits:
         digits += 1
     return digits
-
-
-@jit
-def outcome(vote: int, counts: Ints, top: int, tops: int, second: int) -> int:
-    """1 if the vote is that of most of the others, 0 if most of the others voted for another class, -1 if neither."""
-    if counts[vote] == top:
-        if tops == 1:
-            return 1 if top - 1 > second else -1
-        return 0 if tops == 2 else -1
-    return 0 if tops == 1 else -1
-
-
-@jit
-def leaders(counts: Ints) -> tuple[int, int, int, int]:
-    """The most votes for a class, how many classes have them, the next number below, and the leading class."""
-    top, tops, second, leader = 0, 0, 0, -1
-    for c in range(counts.shape[0]):
-        if counts[c] > top:
-            top, tops, second, leader = counts[c], 1, top, c
-        elif counts[c] == top:
-            tops += 1
-        elif counts[c] > second:
-            second = counts[c]
-    return top, tops, second, leader
 
 
 @jit
@@ -94,15 +73,16 @@ def pack_block(rows: Codes, first: int, words: Words) -> None:
 
 
 @jit
-def count_sides(words: Words, digits: Words) -> None:
-    """How many vote for either class, in binary, 64 rows at a time: `digits[s, p]` holds one digit of each row."""
+def add_up(said: Words, panel: Bools, digits: Words) -> None:
+    """How many of the panel vote for each class, in binary, 64 rows at a time: `digits[c, p]` holds one digit of each
+    row."""
     digits[:] = np.uint64(0)
-    for s in range(2):
-        for h in range(words.shape[1]):
-            carry = words[s, h]
+    for c in range(said.shape[0]):
+        for h in range(said.shape[1]):
+            carry = said[c, h] if panel[h] else np.uint64(0)
             for p in range(digits.shape[1]):
-                digit = digits[s, p]
-                digits[s, p] = digit ^ carry
+                digit = digits[c, p]
+                digits[c, p] = digit ^ carry
                 carry &= digit
 
 
@@ -121,11 +101,11 @@ def lead_of(digits: Words, side: int) -> tuple[Any, Any]:
 
 
 @jit
-def count_two_classes(rows: Codes, first: int, words: Words, digits: Words, now: Ints) -> None:
+def count_two_classes(rows: Codes, first: int, panel: Bools, words: Words, digits: Words, now: Ints) -> None:
     """A block of two classes, all its rows at once: this is where the time goes."""
     n = rows.shape[1]
     pack_block(rows, first, words)
-    count_sides(words, digits)
+    add_up(words, panel, digits)
     for_one, just_one = lead_of(digits, 0)
     for_zero, just_zero = lead_of(digits, 1)
     for h in range(n):
@@ -141,21 +121,75 @@ def count_two_classes(rows: Codes, first: int, words: Words, digits: Words, now:
 
 
 @jit
-def count_classes(rows: Codes, first: int, n_classes: int, now: Ints) -> None:
-    """A block of any number of classes."""
-    n = rows.shape[1]
-    counts = np.zeros(n_classes, np.int64)
-    for t in range(first, first + BLOCK):
-        counts[:] = 0
-        for h in range(n):
-            if rows[t, h] >= 0:
-                counts[rows[t, h]] += 1
-        top, tops, second, leader = leaders(counts)
-        for h in range(n):
-            if rows[t, h] >= 0:
-                found = outcome(rows[t, h], counts, top, tops, second)
-                now[h] += 1 if found >= 0 else 0
-                now[n + h] += 1 if found == 1 else 0
-                now[2 * n + h] += 1
-        if top > 0 and tops == 1:
-            now[3 * n + leader % CLASSES] += 1
+def pack_classes(rows: Codes, first: int, last: int, said: Words) -> None:
+    """Rows first .. last - 1, no more than 64: `said[c, h]` are those on which labeler h votes for class c."""
+    row, one, eight = np.uint64(first), np.uint64(1), np.uint64(8)
+    if said.shape[0] <= FEW and last - first == BLOCK:
+        for c in range(np.uint64(said.shape[0])):
+            for h in range(np.uint64(rows.shape[1])):
+                word, this = np.uint64(0), np.int64(c)
+                for group in range(eight):
+                    bits, begin = np.uint64(0), row + group * eight
+                    for step in range(eight):
+                        bits |= np.uint64(np.int64(rows[begin + step, h]) == this) << step
+                    word |= bits << (group * eight)
+                said[c, h] = word
+        return
+    said[:] = np.uint64(0)
+    for h in range(np.uint64(rows.shape[1])):
+        for step in range(np.uint64(last - first)):
+            vote = rows[row + step, h]
+            if vote >= 0:
+                said[np.uint64(vote), h] |= one << step
+
+
+@jit
+def find_leads(digits: Words, leads: Words) -> tuple[Any, Any, Any]:
+    """Rows on which each class has the most votes, into `leads`; those on which one class leads, those on which two do,
+    and those on which another class is just one vote behind."""
+    none, every = np.uint64(0), ~np.uint64(0)
+    n_classes, top = digits.shape[0], np.empty(digits.shape[1], np.uint64)
+    leads[:] = every
+    some = none
+    for place in range(digits.shape[1]):  # the highest digit first: whoever lacks one that another has is behind
+        p = digits.shape[1] - 1 - place
+        top[p] = none
+        for c in range(n_classes):
+            top[p] |= leads[c] & digits[c, p]
+        for c in range(n_classes):
+            leads[c] &= digits[c, p] | ~top[p]
+        some |= top[p]
+    one, two, three, behind = none, none, none, none
+    for c in range(n_classes):
+        three |= two & leads[c]
+        two |= one & leads[c]
+        one |= leads[c]
+        carry, same = every, every  # whether one vote more would be the lead
+        for p in range(digits.shape[1]):
+            same &= ~(digits[c, p] ^ carry ^ top[p])
+            carry &= digits[c, p]
+        behind |= same & ~carry
+    return one & ~two & some, two & ~three & some, behind
+
+
+@jit
+def count_classes(rows: Codes, first: int, panel: Bools, said: Words, digits: Words, now: Ints) -> None:
+    """A block of any number of classes, all its rows at once."""
+    n_classes, n = said.shape
+    leads = np.empty(n_classes, np.uint64)
+    pack_classes(rows, first, first + BLOCK, said)
+    add_up(said, panel, digits)
+    alone, both, behind = find_leads(digits, leads)
+    for h in range(n):
+        votes, leading, hits = np.uint64(0), np.uint64(0), np.uint64(0)
+        for c in range(n_classes):
+            votes |= said[c, h]
+            leading |= said[c, h] & leads[c]
+        # The others alone: a lead of one that the labeler is part of is a tie of the others, and a tie is a lead.
+        hits = leading & alone & ~behind
+        misses = (leading & both) | (votes & ~leading & alone)
+        now[h] = bits_set(hits | misses)
+        now[n + h] = bits_set(hits)
+        now[2 * n + h] = bits_set(votes)
+    for c in range(n_classes):
+        now[3 * n + c % CLASSES] += bits_set(leads[c] & alone)

@@ -4,28 +4,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from driftvote.kernels._jit import jit
-from driftvote.kernels.counting import CLASSES
-from driftvote.kernels.layout import Bools, Codes, Floats, Ints
-from driftvote.kernels.sides import HITS, TRIES, leader_without
-from driftvote.kernels.watching import AGREEMENT, BALANCE, LEAST, STEADY, surprise
-
-
-@jit
-def outcomes(rows: Codes, what: int, who: int, n_classes: int, hits: Bools, tries: Bools) -> None:
-    """Row by row what the watch found to have changed: hits, and where there could have been one."""
-    counts, everybody = np.zeros(n_classes, np.int64), np.ones(rows.shape[1], np.bool_)
-    for t in range(rows.shape[0]):
-        if what == AGREEMENT:
-            side = leader_without(rows, t, who, everybody, counts) if rows[t, who] >= 0 else -1
-            hits[t], tries[t] = side >= 0 and side == rows[t, who], side >= 0
-        elif what == BALANCE:
-            leader = leader_without(rows, t, -1, everybody, counts)
-            hits[t], tries[t] = leader >= 0 and leader % CLASSES == who, leader >= 0
-        else:
-            hits[t], tries[t] = rows[t, who] >= 0, True
+from driftvote.kernels.layout import Floats, Ints
+from driftvote.kernels.sides import HITS, TRIES
+from driftvote.kernels.watching import LEAST, STEADY, surprise
 
 
 @jit

@@ -14,7 +14,7 @@ import numpy as np
 
 from driftvote.kernels._jit import jit
 from driftvote.kernels.counting import BLOCK, CLASSES, Words, count_classes, count_two_classes, n_digits
-from driftvote.kernels.layout import Codes, Floats, Ints
+from driftvote.kernels.layout import Bools, Codes, Floats, Ints
 
 SPANS = (1, 2, 4, 8, 16, 32, 64, 128)
 """Blocks that are taken for "since the change", each in its turn."""
@@ -57,15 +57,17 @@ def n_numbers(n_labelers: int, n_shares: int) -> int:
 
 
 @jit
-def close_block(rows: Codes, first: int, watched: Watched, block: int, words: Words, digits: Words) -> None:
+def close_block(
+    rows: Codes, first: int, watched: Watched, block: int, everybody: Bools, words: Words, digits: Words
+) -> None:
     """Add a block that is complete, and stands in `rows` from `first` on, to the totals."""
     n, shares = watched.ring.shape[1], min(watched.n_classes, CLASSES)
     before, after = watched.totals[block % KEPT], watched.totals[(block + 1) % KEPT]
     after[:] = 0
     if watched.n_classes == 2:
-        count_two_classes(rows, first, words, digits, after)
+        count_two_classes(rows, first, everybody, words, digits, after)
     else:
-        count_classes(rows, first, watched.n_classes, after)
+        count_classes(rows, first, everybody, words, digits, after)
     for h in range(n):
         if after[2 * n + h] > 0 and watched.born[h] < 0:
             watched.born[h] = block
@@ -249,8 +251,9 @@ def watch_rows(rows: Codes, begin: int, watched: Watched, limit: float) -> int:
 
     Returns how many of the rows are in.
     """
-    n_rows, n = rows.shape
-    words, digits = np.empty((2, n), np.uint64), np.empty((2, n_digits(n)), np.uint64)
+    (n_rows, n), n_classes = rows.shape, watched.n_classes
+    everybody = np.ones(n, np.bool_)
+    words, digits = np.empty((n_classes, n), np.uint64), np.empty((n_classes, n_digits(n)), np.uint64)
     place, kept, found = begin, begin, False
     while place < n_rows and not found:
         seen = watched.head[CLOCK]
@@ -260,11 +263,11 @@ def watch_rows(rows: Codes, begin: int, watched: Watched, limit: float) -> int:
         if (seen + count) % BLOCK != 0 or block < watched.head[START]:
             continue
         if count == BLOCK:
-            close_block(rows, place - BLOCK, watched, block, words, digits)
+            close_block(rows, place - BLOCK, watched, block, everybody, words, digits)
         else:  # its first rows came earlier
             keep(rows, kept, place, watched)
             kept = place
-            close_block(watched.ring, block * BLOCK % REMEMBERED, watched, block, words, digits)
+            close_block(watched.ring, block * BLOCK % REMEMBERED, watched, block, everybody, words, digits)
         # What is found is told a block later: with more rows since the change, it is clearer who it was.
         if watched.head[PENDING]:
             watched.head[PENDING], found = 0, True

@@ -9,18 +9,18 @@ from driftvote.diagnosis import packed
 from driftvote.kernels.accuracies import triplet_accuracies
 from driftvote.kernels.agreements import recount
 from driftvote.kernels.layout import Codes, Floats, Ints, Rule
-from driftvote.kernels.sides import leads_and_votes_of_two, sums_of_two
+from driftvote.kernels.sides import leads_and_votes, sum_pairs
 from driftvote.models.estimates import WindowEstimates
 
 
 def recounted(rows: Codes, n_classes: int, sums: Ints, votes: Ints) -> None:
-    """Pair sums and votes of all these rows; two classes without random fill go 64 rows at a time."""
-    if n_classes > 2 or (rows.size and int(rows.min()) < -1):
+    """Pair sums and votes of all these rows; without random fill they are counted 64 rows at a time."""
+    if rows.size and int(rows.min()) < -1:
         recount(rows, n_classes, np.array([len(rows)]), sums, votes)
         return
-    words, _ = packed(rows)
-    sums_of_two(words, sums[0])
-    leads_and_votes_of_two(words, np.zeros(2, np.int64), votes[0])
+    words, _ = packed(rows, n_classes)
+    sum_pairs(words, sums[0])
+    leads_and_votes(words, np.zeros(n_classes, np.int64), votes[0])
 
 
 class RecentRows:

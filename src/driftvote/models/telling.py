@@ -11,7 +11,7 @@ from driftvote.bands import calibrated_half_width
 from driftvote.diagnosis import Diagnosis, packed
 from driftvote.drift import DriftEvent, LabelerChange
 from driftvote.kernels.layout import Codes
-from driftvote.kernels.sides import leads_and_votes, leads_and_votes_of_two
+from driftvote.kernels.sides import leads_and_votes
 from driftvote.labelers import Roster
 from driftvote.models.block_book import BlockBook
 from driftvote.models.engine import Engine
@@ -69,10 +69,7 @@ class Side:
         self.rows = rows
         self.accuracies = engine.accuracies_of(rows)
         leads, votes = np.zeros(engine.n_classes, np.int64), np.zeros(rows.shape[1], np.int64)
-        if engine.n_classes == 2:
-            leads_and_votes_of_two(packed(rows)[0], leads, votes)
-        else:
-            leads_and_votes(rows, engine.n_classes, leads, votes)
+        leads_and_votes(packed(rows, engine.n_classes)[0], leads, votes)
         self.coverage = votes / max(1, len(rows))
         self.shares = leads / max(1, leads.sum())  # of the decided rows those on which most votes are for each class
         size = np.array([float(len(rows))])
