@@ -101,6 +101,7 @@ def test_threads_do_not_show(n_jobs):
     same(many.label_stream(votes[:300]), AdaptiveLabelModel(**PAPERS_RULE).fit(votes).label_stream(votes[:300]))
 
 
+@pytest.mark.slow  # without the compiler: every piece is a block
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: repr(m)[:60])
 def test_shares_of_threads_do_not_show(model, monkeypatch):
     """Small pieces, so that threads join late, take from each other, and lack rows at the beginning of a chunk."""
@@ -115,6 +116,7 @@ def test_shares_of_threads_do_not_show(model, monkeypatch):
             assert np.array_equal(np.concatenate([getattr(p, name) for p in parts]), getattr(expected, name)), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kernel", "nth"), [("label_blocks", 3), ("extend_lines", 1)])
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_a_thread_that_fails_leaves_the_state_as_it_was(n_jobs, kernel, nth, monkeypatch):
