@@ -78,7 +78,7 @@ def threads(plan: Plan) -> dict[str, Any]:
     if can_thread():
         sides["two"] = lambda: label_all(codes, case, jobs=2)
     warm_up(codes, case, (1, 2))
-    times = interleave(sides, plan.rounds, 4 * plan.budget)
+    times = interleave(sides, 2 * plan.rounds, 4 * plan.budget, plan.visits, plan.pause)
     return {
         **case.as_dict(),
         "rounds": len(times["one"]),
@@ -101,7 +101,7 @@ def growth(plan: Plan) -> dict[str, Any]:
             "base": lambda votes=small: label_all(votes, base),
             "other": lambda votes=large, case=other: label_all(votes, case),
         }
-        times = interleave(sides, plan.rounds, 5 * plan.budget)
+        times = interleave(sides, plan.rounds, 5 * plan.budget, plan.visits, plan.pause)
         found[name] = {
             "base": base.as_dict(),
             "other": other.as_dict(),

@@ -24,15 +24,23 @@ def clock(work: Callable[[], Any]) -> float:
     return seconds
 
 
-def interleave(sides: Mapping[str, Callable[[], Any]], rounds: int, budget: float) -> Times:
-    """Time every side once a round: A B C, A B C, ... until `rounds` or `budget` seconds are used up."""
+def interleave(
+    sides: Mapping[str, Callable[[], Any]], rounds: int, budget: float, visits: int = 1, pause: float = 0.0
+) -> Times:
+    """Time every side once a round: A B C, A B C, ... until `rounds` or `budget` seconds are used up.
+
+    All of it again at every visit, after a pause: a neighbour's burst of seconds then spoils one visit of several.
+    """
     times: Times = {name: [] for name in sides}
-    start = time.perf_counter()
-    for _ in range(rounds):
-        for name, work in sides.items():
-            times[name].append(clock(work))
-        if time.perf_counter() - start > budget:
-            break
+    for visit in range(visits):
+        if visit:
+            time.sleep(pause)
+        start = time.perf_counter()
+        for _ in range(rounds):
+            for name, work in sides.items():
+                times[name].append(clock(work))
+            if time.perf_counter() - start > budget:
+                break
     return times
 
 
