@@ -20,6 +20,7 @@ from test_files_bad import refused
 
 from streams_for_tests import random_stream, rows_for
 from votes_on_disk import LABELERS, TEXT, cells_of, expected, invoke, read_back, table_of, write_delimited
+from watching_for_tests import JUDGES, votes_that_drift
 
 N = rows_for(2000, 400)
 
@@ -294,6 +295,23 @@ def test_the_summary_is_machine_readable_and_quiet_is_quiet(tmp_path):
         [sys.executable, "-m", "driftvote", *map(str, command), "--quiet"], capture_output=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_the_summary_tells_what_drifted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    votes = votes_that_drift(3000, 1500)
+    lines = [",".join(JUDGES), *(",".join(map(str, row)) for row in votes.tolist())]
+    (tmp_path / "votes.csv").write_text("\n".join(lines) + "\n")
+    told = AdaptiveLabelModel().label_stream(votes).events
+    assert [event.names for event in told] == [("labeler_0",)]
+    sentence = told[0].sentence.replace("labeler_0", JUDGES[0])
+    done = invoke("label", "votes.csv", "-o", "labels.csv")
+    assert f"drift    {sentence} (noticed at row {told[0].row:,})\n" in done.output
+    summary = json.loads(invoke("label", "votes.csv", "-o", "again.csv", "--json", "--quiet").output)
+    assert (summary["n_events"], [event["sentence"] for event in summary["events"]]) == (1, [sentence])
+    steady = votes[:1400]
+    (tmp_path / "steady.csv").write_text("\n".join([lines[0], *(",".join(map(str, row)) for row in steady.tolist())]))
+    assert "drift" not in invoke("label", "steady.csv", "-o", "steady-labels.csv").output
 
 
 def test_progress_of_rows(monkeypatch, capsys):

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 
 from driftvote.cli.inputs import Votes
 from driftvote.cli.labeling import Answer, Streams
+from driftvote.drift import DriftEvent
 from driftvote.labelers import show_names
+
+MOST_EVENTS = 100
+"""Drift events that a summary for machines tells: the latest ones."""
+SHOWN_EVENTS = 3
+"""Those that one for people tells."""
 
 
 class Totals:
@@ -20,6 +27,8 @@ class Totals:
         self.rows = 0
         self.counts = np.zeros(votes.form.n_classes + 1, np.int64)  # no label last
         self.review = 0
+        self.n_events = 0
+        self.events: list[tuple[Hashable, DriftEvent]] = []  # the latest, with the name of their stream
         self.cast: dict[str, int] = {}
         self.known = self.right = 0.0
         self._start = time.perf_counter()
@@ -31,6 +40,8 @@ class Totals:
             np.where(answer.codes < 0, len(self.counts) - 1, answer.codes), minlength=len(self.counts)
         )
         self.review += int(np.count_nonzero(review))
+        self.n_events += len(answer.events)
+        self.events = [*self.events, *answer.events][-MOST_EVENTS:]
         if gold is not None:
             known = gold >= 0
             self.known += int(known.sum())
@@ -51,6 +62,8 @@ class Totals:
             "labels": counted,
             "no_label": int(self.counts[-1]),
             "needs_review": self.review,
+            "n_events": self.n_events,
+            "events": [{**({} if name is None else {"stream": str(name)}), **e.as_dict()} for name, e in self.events],
             "seconds": round(seconds, 3),
             "rows_per_second": round(self.rows / seconds) if seconds else None,
             "outputs": {key: str(value) for key, value in outputs.items() if value is not None},
@@ -87,6 +100,11 @@ class Totals:
             shown = ", ".join(f"{name} {value:.2f}" for name, value in order[:8])
             more = f" and {len(order) - 8} more" if len(order) > 8 else ""
             said.append(f"now      window of {found['window']:,} rows; accuracy {shown}{more}")
+        if self.n_events > SHOWN_EVENTS:
+            said.append(f"drift    {self.n_events:,} times, the last of them:")
+        for name, event in self.events[-SHOWN_EVENTS:]:
+            where = "" if name is None else f"stream {name}: "
+            said.append(f"drift    {where}{event.sentence} (noticed at row {event.row:,})")
         if "gold" in found:
             said.append(
                 f"gold     {found['gold']['accuracy']:.2%} of {found['gold']['rows']:,} rows with gold are right"
