@@ -44,7 +44,6 @@ class Plan:
 
     `rounds` is how often an interleaved comparison goes round, and `budget` the seconds after which it
     starts no further round; the first round always runs, so slow code is measured once and not for hours.
-    What must hold is measured at several `visits`, with a `pause` of seconds between them.
     """
 
     name: str
@@ -57,8 +56,6 @@ class Plan:
     abstain: tuple[float, ...]
     rounds: int
     budget: float
-    visits: int
-    pause: float
     check_rows: dict[int, int]
     warm_rows: int
     adwin_warm_rows: int
@@ -97,8 +94,6 @@ FULL = Plan(
     abstain=(0.0, 0.1, 0.3, 0.6),
     rounds=9,
     budget=6.0,
-    visits=3,
-    pause=15.0,
     check_rows={6: 1_000_000, 20: 200_000},
     warm_rows=2**19 + 1,
     adwin_warm_rows=50_000,
@@ -123,8 +118,6 @@ QUICK = replace(
     abstain=(0.0, 0.3),
     rounds=5,
     budget=2.0,
-    visits=2,
-    pause=1.0,
     check_rows={6: 100_000, 20: 20_000},
     warm_rows=20_000,
     adwin_warm_rows=5_000,
@@ -144,7 +137,6 @@ TINY = replace(
     labeler_rows=200,
     rounds=2,
     budget=1.0,
-    pause=0.0,
     check_rows={6: 400, 20: 200},
     warm_rows=300,
     adwin_warm_rows=100,

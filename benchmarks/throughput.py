@@ -78,7 +78,8 @@ def threads(plan: Plan) -> dict[str, Any]:
     if can_thread():
         sides["two"] = lambda: label_all(codes, case, jobs=2)
     warm_up(codes, case, (1, 2))
-    times = interleave(sides, 2 * plan.rounds, 4 * plan.budget, plan.visits, plan.pause)
+    # Rounds are short and one in four is disturbed by neighbours: many of them make the median a steady one.
+    times = interleave(sides, 5 * plan.rounds, 4 * plan.budget, uncounted=3)
     return {
         **case.as_dict(),
         "rounds": len(times["one"]),
@@ -101,7 +102,7 @@ def growth(plan: Plan) -> dict[str, Any]:
             "base": lambda votes=small: label_all(votes, base),
             "other": lambda votes=large, case=other: label_all(votes, case),
         }
-        times = interleave(sides, plan.rounds, 5 * plan.budget, plan.visits, plan.pause)
+        times = interleave(sides, plan.rounds, 5 * plan.budget, uncounted=1)
         found[name] = {
             "base": base.as_dict(),
             "other": other.as_dict(),

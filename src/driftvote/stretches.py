@@ -126,8 +126,10 @@ class Shares:
             if part[0] == part[1]:
                 largest = max(self.parts.values(), key=lambda part: part[1] - part[0])
                 first, last = largest
-                # Both are to end at the same time, and rows have to enter the history first.
-                middle = min(last, (first + last + int(ENTERING * hand.lacking((first + last) // 2))) // 2)
+                # Both are to end at the same time, and rows have to enter the history first. Parts that begin where
+                # blocks do are labeled in whole blocks.
+                middle = (first + last + int(ENTERING * hand.lacking((first + last) // 2))) // 2
+                middle = min(last, max(first, middle // LEAST_ROWS * LEAST_ROWS))
                 if last - middle < LEAST_ROWS:
                     return None
                 largest[1] = middle
