@@ -19,6 +19,14 @@ def n_pairs(n_labelers: int) -> int:
     return n_labelers * (n_labelers - 1) // 2
 
 
+def ring_rows(ring: Codes, first: int, last: int) -> Codes:
+    """Rows first .. last - 1 of a ring in which row t sits in slot t mod capacity; a view where they do not wrap."""
+    begin, end = first % max(1, len(ring)), last % max(1, len(ring))
+    if first == last:
+        return ring[:0]
+    return ring[begin:end] if begin < end else np.concatenate([ring[begin:], ring[:end]])
+
+
 @dataclass
 class StreamState:
     """All that a stream remembers: plain arrays, bounded by the largest window.
@@ -63,11 +71,7 @@ class StreamState:
 
     def rows_since(self, row: int) -> Codes:
         """Remembered rows from this row of the stream on, oldest first."""
-        ring = self.memory.ring
-        begin, end = row % max(1, len(ring)), self.n_rows % max(1, len(ring))
-        if row == self.n_rows:
-            return ring[:0]
-        return ring[begin:end] if begin < end else np.concatenate([ring[begin:], ring[:end]])
+        return ring_rows(self.memory.ring, row, self.n_rows)
 
     def set_recent_rows(self, rows: Codes) -> None:
         """Put remembered rows (oldest first) where the clock says they belong."""

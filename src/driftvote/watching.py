@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from driftvote.agreements import ring_rows
 from driftvote.diagnosis import Diagnosis, deviate, diagnose
 from driftvote.errors import StateError
 from driftvote.kernels.counting import BLOCK, CLASSES
@@ -142,11 +143,8 @@ class Watcher:
         return Noticed(seen - 1, first + told.about, since, told, before, after)
 
     def _rows(self, first: int) -> Codes:
-        """Remembered rows from this one on."""
-        ring, begin, end = self.watched.ring, first % REMEMBERED, self.n_rows % REMEMBERED
-        if first == self.n_rows:
-            return ring[:0].copy()
-        return ring[begin:end].copy() if begin < end else np.concatenate([ring[begin:], ring[:end]])
+        """Remembered rows from this one on (a copy)."""
+        return ring_rows(self.watched.ring, first, self.n_rows).copy()
 
     def _begin(self, row: int, end: int) -> None:
         """A new episode begins at the first block that holds nothing older than `row`; the last one ended at `end`."""

@@ -67,7 +67,7 @@ _Misuse: Any = typer.BadParameter.__mro__[1]
 def main() -> None:
     """Run the command line; an error is one line and exit code 2, never a traceback."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that temporary files are removed
-    if sys.stderr.isatty() and sys.argv[1:2] != ["compile"]:
+    if sys.stderr.isatty() and sys.argv[1:2] != ["compile"] and "--quiet" not in sys.argv:
         on_compilation(_say_once(COMPILING))
     try:
         code = app(standalone_mode=False) or 0

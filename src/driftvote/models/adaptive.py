@@ -78,7 +78,8 @@ class AdaptiveLabelModel(WindowedLabelModel):
     seed
         Of the draws above. Draws belong to rows, so chunks do not change them.
     n_jobs
-        Threads for long batches; the result does not depend on it.
+        Threads for long batches: for the labels with `estimator="triplet"`, with the default for the watch beside them.
+        The result does not depend on it.
     groups
         Families of labelers that cast one vote each, the one that most members cast: a dict from labelers to their
         group, or a list of lists. Who is in no group is a family of its own; all results are by family.
