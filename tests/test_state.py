@@ -37,7 +37,7 @@ def edit_header(parts, reseal=True, **changes):
     _, _, text = parts["header"].tobytes().decode().partition("\n")
     header = {**json.loads(text), **changes}
     text = json.dumps(header, sort_keys=True)
-    seal = state_file._sealed(text) if reseal else parts["header"].tobytes().decode().partition("\n")[0] + "\n" + text
+    seal = state_file._seal(text) if reseal else parts["header"].tobytes().decode().partition("\n")[0] + "\n" + text
     parts["header"] = np.frombuffer(seal.encode(), np.uint8)
 
 
@@ -52,14 +52,90 @@ def test_it_is_a_plain_npz_with_a_json_header(saved):
         watch = {f"watch_{name}" for name in ("rows", "totals", "base", "born", "prior", "head")}
         assert set(archive.files) == {"header", "rows", "sums", "votes", "clock"} | watch
         header = json.loads(archive["header"].tobytes().decode().partition("\n")[2])
-    assert header["version"] == 1
+    assert header["version"] == 2
     assert header["model"] == "AdaptiveLabelModel"
     assert header["settings"]["windows"] == [1, 2, 4, 8]
     assert header["driftvote"] == driftvote.__version__
 
 
 def test_another_version(saved):
-    refuse(rewritten(saved, lambda p: edit_header(p, version=2)), "state version 2 .* reads version 1")
+    refuse(rewritten(saved, lambda p: edit_header(p, version=3)), "version 3 .* reads version 2; update driftvote")
+
+
+def test_a_state_of_driftvote_0_1_says_how_to_rebuild_it(saved):
+    rebuild = "version 1 .*0.1.0.* reads version 2; label the history again and save: `driftvote label HISTORY --state"
+    refuse(rewritten(saved, lambda p: edit_header(p, version=1, driftvote="0.1.0")), rebuild)
+
+
+HEADER = {"model": "AdaptiveLabelModel", "settings": {"beta": 0.1}, "labelers": ["a", "b", "c"], "last_time": None}
+ARRAYS = {"votes": np.array([[0, 1, -1], [1, 1, 0]], np.int8), "clock": np.array(2)}
+
+
+def assert_same_state(state, header, arrays):
+    assert state[0] == header
+    assert set(state[1]) == set(arrays)
+    for name, array in arrays.items():
+        assert state[1][name].dtype == array.dtype
+        np.testing.assert_array_equal(state[1][name], array)
+
+
+def test_what_is_written_is_what_is_read(tmp_path):
+    state_file.write_state(tmp_path / "s.npz", HEADER, ARRAYS)
+    assert_same_state(state_file.read_state(tmp_path / "s.npz"), HEADER, ARRAYS)
+
+
+def test_a_state_in_memory_is_a_state_file(tmp_path):
+    data = state_file.pack_state(HEADER, ARRAYS)
+    assert_same_state(state_file.unpack_state(data, "key 7"), HEADER, ARRAYS)
+    (tmp_path / "s.npz").write_bytes(data)
+    assert_same_state(state_file.read_state(tmp_path / "s.npz"), HEADER, ARRAYS)
+    with pytest.raises(StateError, match="^key 7: not a whole state file"):
+        state_file.unpack_state(data[:-1], "key 7")
+    with pytest.raises(StateError, match="^key 7: the header lacks 'labelers'"):
+        state_file.unpack_state(state_file.pack_state({"model": "M", "settings": {}, "last_time": None}, {}), "key 7")
+
+
+def test_many_streams_in_one_file(tmp_path):
+    path = tmp_path / "s.npz"
+    other = {"votes": np.array([[1]], np.int16)}
+    streams = {
+        "north": (HEADER, ARRAYS),
+        7: ({**HEADER, "labelers": ["d"]}, other),
+        1: (HEADER, {}),
+        "1": (HEADER, other),  # the text "1" and the number 1 are two streams
+    }
+    state_file.write_states(path, streams, {"last_input": {"mark": "x"}})
+    read, common = state_file.read_states(path)
+    assert list(read) == list(streams)
+    for name, (header, arrays) in streams.items():
+        assert_same_state(read[name], header, arrays)
+    assert common["last_input"] == {"mark": "x"}
+    assert common["model"] == state_file.MANY_STREAMS
+    with pytest.raises(StateError, match="this is the state of many streams, not of"):
+        driftvote.load(path)
+
+
+def test_more_than_ten_streams_keep_their_arrays_apart(tmp_path):
+    streams = {f"s{k}": (HEADER, {"clock": np.array(k)}) for k in range(12)}
+    state_file.write_states(tmp_path / "s.npz", streams)
+    read, _ = state_file.read_states(tmp_path / "s.npz")
+    assert [int(arrays["clock"]) for _, arrays in read.values()] == list(range(12))
+
+
+def test_a_file_of_one_model_is_the_stream_none(tmp_path, saved):
+    read, common = state_file.read_states(saved)
+    assert list(read) == [None]
+    assert common["model"] == read[None][0]["model"] == "AdaptiveLabelModel"
+    state_file.write_states(tmp_path / "again.npz", read, {"last_input": {"mark": "x"}})
+    assert state_file.read_state(tmp_path / "again.npz")[0]["last_input"] == {"mark": "x"}
+    assert driftvote.load(tmp_path / "again.npz").n_rows == 50
+
+
+def test_a_stream_that_json_cannot_name(tmp_path):
+    for name in (("a", 1), None):
+        with pytest.raises(StateError, match="cannot be written to a state file; name streams by text or numbers"):
+            state_file.write_states(tmp_path / "s.npz", {name: (HEADER, ARRAYS), "b": (HEADER, ARRAYS)})
+    assert not os.listdir(tmp_path)
 
 
 def test_another_model(saved):
