@@ -74,23 +74,23 @@ test-spark-kill: $(VENV)/.spark  ## a streaming query killed at three random mom
 	DRIFTVOTE_KILLS=full $(BIN)/python -m pytest -q -s -p no:xdist --no-header tests/spark/test_streaming_kill.py
 
 check: $(VENV)/.dev  ## style, types, import direction
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks experiments
+	$(BIN)/ruff check src tests benchmarks experiments
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_house.py
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_structure.py
 
 format: $(VENV)/.dev  ## let ruff tidy up
-	$(BIN)/ruff format src tests benchmarks
-	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks experiments
+	$(BIN)/ruff check --fix src tests benchmarks experiments
 
 reproduce: $(VENV)/.plots  ## the paper's experiments: results/ and docs/reproduction.md
-	$(BIN)/driftvote reproduce all --data $(DATA) --out results --docs docs
+	$(BIN)/python -m experiments.paper all --data $(DATA) --out results --docs docs
 
 quality: $(VENV)/.plots  ## label quality of every model on every stream, a few minutes; writes docs/quality.md
-	$(BIN)/python -m driftvote.experiments.quality --data $(DATA) --out results/quality --docs docs --jobs $(JOBS)
+	$(BIN)/python -m experiments.quality --data $(DATA) --out results/quality --docs docs --jobs $(JOBS)
 
 quality-ablation: $(VENV)/.base  ## the default model with one choice changed at a time; writes docs/ablation.md
-	$(BIN)/python -m driftvote.experiments.quality.ablation --data $(DATA) --docs docs
+	$(BIN)/python -m experiments.quality.ablation --data $(DATA) --docs docs
 
 bench: $(VENV)/.dev bench-peers  ## measure, some ten minutes; writes docs/performance.md and docs/startup.md
 	$(BIN)/python benchmarks/startup.py
@@ -139,4 +139,4 @@ golden: $(VENV)/.dev  ## write the golden files anew (only when results are mean
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) .bench-envs demo results build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage*
-	find src tests -name __pycache__ -type d -exec rm -rf {} +
+	find src tests benchmarks experiments -name __pycache__ -type d -exec rm -rf {} +

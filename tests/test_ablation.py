@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from driftvote.errors import DriftvoteError
-from driftvote.experiments.quality import ablation
-from driftvote.experiments.quality.ablation import AS_IT_IS, CHANGES, changed, main, measured, measured_apart, table
 from driftvote.kernels import confusion, fits
+from experiments.quality import ablation
+from experiments.quality.ablation import AS_IT_IS, CHANGES, changed, main, measured, measured_apart, table
 
 DOCS = Path(__file__).parents[1] / "docs"
 SMALL = {"groups": ["synthetic"], "names": ["coverage", "copies"], "limit": 120}

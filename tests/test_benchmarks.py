@@ -133,12 +133,6 @@ def test_reasons_name_no_machine(bench):
     assert "/" not in reason("ERROR: Could not reach https://host.example/simple/torch\n")
 
 
-def test_the_package_never_imports_benchmarks():
-    for path in PACKAGE.rglob("*.py"):
-        assert "import benchmarks" not in path.read_text()
-        assert "from benchmarks" not in path.read_text()
-
-
 def test_the_bench_of_events_and_bands_writes_its_tables(bench, tmp_path):
     events, bands = bench("events"), bench("bands")
     page, source = tmp_path / "events.md", tmp_path / "bands.py"

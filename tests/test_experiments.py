@@ -9,20 +9,23 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from driftvote import MissingExtraError, cli
-from driftvote.experiments import images, measures, reproduce, runs, sensitivity, video
-from driftvote.experiments.claims import DIFFERS, claims
-from driftvote.experiments.page import FIGURES, page
+from driftvote import MissingExtraError
+from experiments import runs
+from experiments.paper import images, measures, reproduce, sensitivity, video
+from experiments.paper.__main__ import main
+from experiments.paper.claims import DIFFERS, claims
+from experiments.paper.page import FIGURES, page
 
 from streams_for_tests import DATA, needs_data
 
 pytestmark = pytest.mark.slow
 RUNS = 6
+ROOT = Path(__file__).parents[1]
 
 # Accuracy and F1 of the adaptive model and of majority, and the best fixed window, measured over five runs.
 KNOWN = {
@@ -143,26 +146,25 @@ class TestFiles:
         again = runs.perform_all([run], keeper, 1, lambda run: None)
         assert keeper.kept(run) == again[run.name]
 
-    def test_the_command(self, results, out, tmp_path):
-        done = CliRunner().invoke(
-            cli.app,
-            ["reproduce", "theory", "--out", str(out), "--docs", str(tmp_path / "docs"), "--runs", str(RUNS)],
-        )
-        assert done.exit_code == 0, done.output
+    def test_the_command(self, results, out, tmp_path, capsys):
+        assert main(["theory", "--out", str(out), "--docs", str(tmp_path / "docs"), "--runs", str(RUNS)]) == 0
         assert (tmp_path / "docs" / "figures" / "guarantee-phi.png").exists()
-        assert "claims" in done.output
-        assert "theory: 1 of 1 runs" in done.output
+        shown = capsys.readouterr()
+        assert "claims" in shown.out
+        assert "theory: 1 of 1 runs" in shown.err
+        assert main(["audio"]) == 1
+        assert "there is no experiment 'audio'" in capsys.readouterr().err
 
 
 @needs_data
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
 def test_an_interrupted_reproduction_goes_on_where_it_stopped(tmp_path, blow):
-    command = [sys.executable, "-m", "driftvote", "reproduce", "video", "--data", str(DATA), "--out", str(tmp_path)]
+    command = [sys.executable, "-m", "experiments.paper", "video", "--data", str(DATA), "--out", str(tmp_path)]
     command += ["--runs", "2"]
     first = subprocess.Popen(
-        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
+        command, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
     )
-    folder = tmp_path / "runs" / "video"
+    folder = tmp_path / "runs" / "paper.video"
     deadline = time.monotonic() + 120
     while len(list(folder.glob("*.json"))) < 3 and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -170,12 +172,12 @@ def test_an_interrupted_reproduction_goes_on_where_it_stopped(tmp_path, blow):
     _, said = first.communicate(timeout=60)
     if blow == signal.SIGINT:
         assert first.returncode == 130
-        assert "driftvote: interrupted" in said
+        assert "paper: interrupted" in said
         assert "Traceback" not in said
     before = {path.name: path.stat().st_mtime_ns for path in folder.glob("*.json")}
     assert 3 <= len(before) < 18
     assert not (tmp_path / "results.json").exists()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     after = {path.name: path.stat().st_mtime_ns for path in folder.glob("*.json")}
     assert len(after) == 18

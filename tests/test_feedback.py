@@ -10,9 +10,9 @@ import pytest
 
 import naive_confusion as naive
 from driftvote import AdaptiveLabelModel, FeedbackError, FixedWindowLabelModel, MajorityLabelModel, VoteError
-from driftvote.experiments.quality.streams import Spec, load
-from driftvote.experiments.quality.verified import accuracy, losses
 from driftvote.models.id_book import IdBook
+from experiments.quality.streams import Spec, load
+from experiments.quality.verified import accuracy, losses
 
 from streams_for_tests import DATA, needs_data, random_chunks, random_stream
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from driftvote import AdaptiveLabelModel, MajorityLabelModel, SettingError, VoteError
-from driftvote.experiments import runs
-from driftvote.experiments.quality import figures, measures, models, streams, suite, work
-from driftvote.experiments.quality import scratch as scratch_module
-from driftvote.experiments.quality.__main__ import main
-from driftvote.experiments.quality.page import page
-from driftvote.experiments.quality.scratch import evaluate, judge
-from driftvote.experiments.quality.scratch import main as scratch
-from driftvote.experiments.quality.summary import averaged
-from driftvote.experiments.quality.verdicts import FAIL, MISSING, PASS, verdicts
+from experiments import runs
+from experiments.quality import figures, measures, models, streams, suite, work
+from experiments.quality import scratch as scratch_module
+from experiments.quality.__main__ import main
+from experiments.quality.page import page
+from experiments.quality.scratch import evaluate, judge
+from experiments.quality.scratch import main as scratch
+from experiments.quality.summary import averaged
+from experiments.quality.verdicts import FAIL, MISSING, PASS, verdicts
 
 from streams_for_tests import DATA, needs_data, random_stream
 

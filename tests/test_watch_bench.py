@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 from benchmarks import watch
 
 PAGE = (Path(__file__).parents[1] / "docs" / "watch.md").read_text()

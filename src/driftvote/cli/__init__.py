@@ -18,7 +18,6 @@ from driftvote.cli.convert import convert
 from driftvote.cli.demo import demo
 from driftvote.cli.label import label
 from driftvote.cli.report import report
-from driftvote.cli.reproduce import reproduce
 from driftvote.cli.simulate import simulate
 from driftvote.cli.spark_label import spark_label
 from driftvote.cli.watch import watch
@@ -55,7 +54,7 @@ def _options(
     pass
 
 
-for command in (label, watch, check, report, compare, convert, simulate, demo, compile, reproduce):
+for command in (label, watch, check, report, compare, convert, simulate, demo, compile):
     app.command()(command)
 app.command("spark-label")(spark_label)
 

@@ -1,0 +1,1 @@
+"""Experiments on label quality, outside the package: `paper/` (make reproduce) and `quality/` (make quality)."""
