@@ -15,8 +15,7 @@ import numpy.typing as npt
 
 from driftvote.errors import VoteError
 from driftvote.kernels.layout import Codes, code_dtype
-from driftvote.labelers import Roster, unique_names
-from driftvote.votes import BAD, VoteFormat, is_missing
+from driftvote.votes import BAD, Roster, VoteFormat, is_missing, unique_names
 
 
 @dataclass(frozen=True)
@@ -160,7 +159,7 @@ def read_records(records: Sequence[Mapping[Any, Any]], form: VoteFormat, roster:
             first_rows.setdefault(key, row)
             if is_missing(value):
                 continue
-            code = form.encode_one(value)
+            code = form.code_of(value)
             if code == BAD:
                 raise form.refuse(row, str(key), value)
             codes[row, place[key]] = code

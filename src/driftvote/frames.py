@@ -8,13 +8,13 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from driftvote.doors import Batch, Origin, Times
 from driftvote.errors import LabelerError, VoteError
 from driftvote.kernels.layout import code_dtype
-from driftvote.labelers import unique_names
 from driftvote.times import read_times
-from driftvote.votes import BAD, VoteFormat
+from driftvote.votes import BAD, EncodedColumn, VoteFormat, unique_names
 
 Frame = nw.DataFrame[Any]
 
@@ -89,8 +89,9 @@ def _read_wide(frame: Frame, form: VoteFormat, columns: Sequence[str], time: str
     codes = np.empty((len(frame), len(names)), code_dtype(form.n_classes))
     literal = False
     for place, name in enumerate(names):
-        codes[:, place], missing = _encode_column(frame[name], form)
-        literal = literal or bool(((codes[:, place] == -1) & ~missing).any())
+        column = _encode_column(frame[name], form)
+        codes[:, place] = column.codes
+        literal |= column.literal
     if (codes == BAD).any():
         row, place = (int(x) for x in np.argwhere(codes == BAD)[0])
         raise form.refuse(row, names[place], frame[names[place]].to_list()[row])
@@ -114,12 +115,12 @@ def _read_long(frame: Frame, form: VoteFormat, task: str, labeler: str, label: s
     task_ids, task_of = _factorize(frame[task].to_list())
     workers, worker_of = _factorize(frame[labeler].to_list())
     _refuse_repeated_votes(task_of * len(workers) + worker_of, frame, task, labeler)
-    votes, missing = _encode_column(frame[label], form)
-    if (votes == BAD).any():
-        row = int(np.argmax(votes == BAD))
+    votes = _encode_column(frame[label], form)
+    if votes.has_bad:
+        row = votes.first_bad()
         raise form.refuse(row, label, frame[label].to_list()[row])
     codes = np.full((len(task_ids), len(workers)), -1, code_dtype(form.n_classes))
-    codes[task_of, worker_of] = votes
+    codes[task_of, worker_of] = votes.codes
     times = None
     if time is not None:
         lines = read_times(frame, time)
@@ -132,8 +133,7 @@ def _read_long(frame: Frame, form: VoteFormat, task: str, labeler: str, label: s
         task_ids = [task_ids[place] for place in order]
         times = Times(lines.kind, [ends[place] for place in order])
     origin = Origin("long", frame.implementation, tasks=task_ids, task_column=task)
-    literal = bool(((votes == -1) & ~missing).any())
-    return Batch(unique_names(workers), np.ascontiguousarray(codes), literal, times, origin)
+    return Batch(unique_names(workers), np.ascontiguousarray(codes), votes.literal, times, origin)
 
 
 def _require(frame: Frame, columns: dict[str, str | None]) -> None:
@@ -142,22 +142,15 @@ def _require(frame: Frame, columns: dict[str, str | None]) -> None:
             raise VoteError(f"{key}={column!r}: the frame has no such column; it has {', '.join(frame.columns)}")
 
 
-def _encode_column(series: nw.Series[Any], form: VoteFormat) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
-    """Codes of a column and where it is empty; an empty cell abstains, and so does NaN."""
-    missing = series.is_null().to_numpy().astype(bool)
-    values = None
-    if series.dtype.is_numeric() and series.dtype not in (nw.Int128, nw.UInt128, nw.Decimal):  # NumPy has none of these
-        values = (series.fill_null(0) if missing.any() else series).to_numpy()
-    if values is not None and values.dtype.kind in "iuf":
-        if values.dtype.kind == "f":
-            missing = missing | np.isnan(values)
-        codes = form.encode(values)
-    else:
-        cells = np.empty(len(series), object)
-        cells[:] = series.to_list()
-        cells[missing] = None
-        codes = form.encode(cells)
-    return np.where(missing, -1, codes).astype(code_dtype(form.n_classes)), missing
+def _encode_column(series: nw.Series[Any], form: VoteFormat) -> EncodedColumn:
+    """Codes of a column; an empty cell abstains, and so does NaN."""
+    try:
+        column = series.to_arrow()
+        if column.type.num_fields:  # lists and structs are no votes
+            raise ValueError
+        return form.encode_column(column)
+    except (pa.ArrowException, ValueError, TypeError):  # a column of Python objects of several types
+        return form.encode_column(series.to_list())
 
 
 def _factorize(values: list[Any]) -> tuple[list[Any], npt.NDArray[np.int64]]:

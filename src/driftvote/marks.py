@@ -49,20 +49,14 @@ def plain_id(value: Any) -> Id | None:
 
 def verified_codes(values: Sequence[Any], form: VoteFormat) -> Ints:
     """Class codes of verified labels, -1 where there is none: missing, or the abstention."""
-    found = [-1 if is_missing(value) else form.encode_one(value) for value in values]
+    found = [-1 if is_missing(value) else form.code_of(value) for value in values]
     if BAD in found:
         row = found.index(BAD)
         raise VoteError(
             f"row {row} of this batch (counting from 0): the verified label {values[row]!r} is not one of the classes"
-            f" {show_classes(form)}; leave it missing where nobody has verified the row"
+            f" {form.show_classes()}; leave it missing where nobody has verified the row"
         )
     return np.array(found, np.int64)
-
-
-def show_classes(form: VoteFormat) -> str:
-    """The classes, the first of them if there are many."""
-    shown = [repr(value) for value in form.classes[:6]]
-    return ", ".join(shown if len(form.classes) <= 6 else [*shown, "..."])
 
 
 def marks_of_row(row_id: Any, verified: Any, form: VoteFormat) -> Marks | None:

@@ -1,41 +1,56 @@
-"""1 VOTES: the declared format of votes, and their one encoding.
+"""Votes and labelers: the declared format of votes, the one encoder, and the names of labelers.
 
-Inside, a vote is a class code 0 .. K-1 and -1 is an abstention. {-1, 0, +1} means two things in this
-field (Snorkel: abstain, class 0, class 1; FlyingSquid: negative, abstain, positive), and nothing in
-the values tells which; so the format is declared, never guessed, and echoed back.
+Inside the package a vote is a class code 0 .. K-1, and -1 is an abstention. {-1, 0, +1} has two meanings in this field
+(Snorkel: abstain, class 0, class 1; FlyingSquid: negative, abstain, positive), and the values do not tell which one is
+meant. So the format is declared, never guessed, and `VoteFormat.describe` shows it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from driftvote.errors import SettingError, VoteError
-from driftvote.kernels.layout import Codes, Floats, code_dtype
+from driftvote.errors import LabelerError, SettingError, VoteError
+from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
 
 BAD = -2
-"""The code of a value that is neither a class nor an abstention; it never leaves this package."""
-
-JUDGE_FROM = 100
-"""Rows from which a first batch of nothing but -1 and +1 is held to be a mistaken format."""
+"""The code of a value that is neither a class nor an abstention. It never reaches an engine."""
 
 MOST_CLASSES = 2**15 - 3
+
+EMPTY_WORDS = frozenset(["", "NA", "N/A", "<NA>", "NaN", "nan", "null", "NULL"])
+"""How programs write an empty cell. A word of these that is declared as a class is that class."""
+
+_CHECK_FROM = 100  # rows from which a first batch of only -1 and +1 is refused under the assumed format
+_NARROW = 4096  # widest range of whole numbers that is encoded by a table with an entry for each number
+
+
+class EncodedColumn(NamedTuple):
+    """A column of votes as class codes."""
+
+    codes: Codes  # BAD where a value has no meaning
+    literal: bool  # whether some abstention was written out, not left empty
+    has_bad: bool
+
+    def first_bad(self) -> int:
+        """The row of the first value without a meaning."""
+        return int(np.argmax(self.codes == BAD))
 
 
 @dataclass(frozen=True)
 class VoteFormat:
     """How votes are written: the classes in code order, and the value that abstains.
 
-    `declared` is False when the caller said nothing and the Snorkel format is assumed.
+    `declared` is False when nothing was declared and the Snorkel format is assumed.
     """
 
-    name: str
+    name: str  # snorkel, signed or classes
     classes: tuple[Hashable, ...]
     abstain: Hashable
     declared: bool
@@ -46,23 +61,33 @@ class VoteFormat:
 
     @cached_property
     def codes(self) -> dict[Hashable, int]:
-        """Value -> code; None is always an abstention."""
+        """Code of each value; None is always an abstention."""
         table: dict[Hashable, int] = {None: -1, self.abstain: -1}
         table.update({value: code for code, value in enumerate(self.classes)})
         return table
 
-    def encode(self, values: npt.NDArray[Any]) -> Codes:
-        """Codes of an array of any shape, `BAD` where a value has no meaning."""
-        if values.dtype.kind in "iuf":
-            return self._encode_numbers(values)
-        if values.dtype.kind == "b" and self.name == "snorkel":
-            return values.astype(code_dtype(self.n_classes))
-        found = [self.encode_one(value) for value in values.ravel().tolist()]
-        return np.array(found, code_dtype(self.n_classes)).reshape(values.shape)
+    @cached_property
+    def _by_text(self) -> dict[str, int]:
+        return {str(value): code for value, code in self.codes.items() if value is not None}
 
-    def encode_one(self, value: object) -> int:
-        """Code of one value."""
-        if isinstance(value, (bool, np.bool_)) and self.name == "signed":
+    # -- values to codes -----------------------------------------------------------------------
+
+    def code_of(self, value: object, *, lenient: bool = False) -> int:
+        """The code of one value, `BAD` if it has no meaning.
+
+        `lenient` is for cells of files and messages, where the number 1 may be written as 1, 1.0, "1" or " 1.0", and
+        None, NaN and `EMPTY_WORDS` abstain. Values in memory have a type, so text is never read as a number there, and
+        NaN abstains only if it is declared or if the classes are declared without an abstention.
+
+        >>> form = declare_votes(n_classes=3)
+        >>> [form.code_of(value) for value in (2, 2.0, -1, None, "2", 3)]
+        [2, 2, -1, -1, -2, -2]
+        >>> [form.code_of(value, lenient=True) for value in ("2", " 2.0", "-1", "NA", float("nan"), "two")]
+        [2, 2, -1, -1, -1, -2]
+        """
+        if lenient:
+            return self._code_of_cell(value)
+        if self.name == "signed" and isinstance(value, (bool, np.bool_)):
             return BAD  # False would read as an abstention
         if _is_nan(value):
             # Among text classes NaN is how pandas writes a missing cell.
@@ -72,39 +97,127 @@ class VoteFormat:
         except TypeError:  # unhashable
             return BAD
 
-    def _encode_numbers(self, values: npt.NDArray[Any]) -> Codes:
-        dtype = code_dtype(self.n_classes)
+    def _code_of_cell(self, value: Any) -> int:
+        if isinstance(value, str):
+            text = value.strip()
+            if text in self._by_text:
+                return self._by_text[text]
+            if text in EMPTY_WORDS:
+                return -1
+            number = parse_number(text)
+            return BAD if number is None else self._by_text.get(str(number), BAD)
+        if is_missing(value):
+            return -1
+        if isinstance(value, bool):
+            if self.name == "snorkel":
+                return int(value)
+            return self._by_text.get(str(value).lower(), self._by_text.get(str(value), BAD))
+        return self._by_text.get(str(parse_number(str(value))), self._by_text.get(str(value), BAD))
+
+    def _is_empty(self, value: object) -> bool:
+        """Whether a cell that abstains is empty, in contrast to one that holds the declared abstention."""
+        if isinstance(value, str):
+            return value.strip() in EMPTY_WORDS and value.strip() not in self._by_text
+        return is_missing(value)
+
+    def encode(self, values: npt.NDArray[Any]) -> Codes:
+        """Codes of an array of any shape, `BAD` where a value has no meaning."""
+        if values.dtype.kind in "iu":
+            return self._encode_whole(values)
+        if values.dtype.kind == "f":
+            return self._encode_floats(values)
+        if values.dtype.kind == "b" and self.name == "snorkel":
+            return values.astype(self.dtype)
+        codes = [self.code_of(value) for value in values.ravel().tolist()]
+        return np.array(codes, self.dtype).reshape(values.shape)
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """The smallest integer type that holds every code."""
+        return code_dtype(self.n_classes)
+
+    def _encode_whole(self, values: npt.NDArray[Any], lenient: bool = False) -> Codes:
+        low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
+        if self.name == "snorkel" and low >= -1 and high < self.n_classes:
+            return values.astype(self.dtype)
+        if high - low < min(_NARROW, 4 * values.size):
+            table = np.array([self.code_of(value, lenient=lenient) for value in range(low, high + 1)], self.dtype)
+            return table[(values - low).astype(np.int64) if low >= 0 else values.astype(np.int64) - low]
+        distinct, places = np.unique(values, return_inverse=True)
+        table = np.array([self.code_of(value, lenient=lenient) for value in distinct.tolist()], self.dtype)
+        return table[places.reshape(values.shape)]
+
+    def _encode_floats(self, values: npt.NDArray[Any]) -> Codes:
         if self.name == "snorkel":
-            if values.dtype.kind in "iu" and values.size and values.min() >= -1 and values.max() < self.n_classes:
-                return values.astype(dtype)
-            fits = (values >= -1) & (values < self.n_classes)
-            if values.dtype.kind == "f":
-                fits &= values == np.floor(values)
-            if fits.all():
-                return values.astype(dtype)
-            # BAD goes in after the cast: an unsigned array would turn it into a class.
-            out = np.where(fits, values, 0).astype(dtype)
-            out[~fits] = BAD
-            return out
-        out = np.full(values.shape, BAD, dtype)
+            fits = (values >= -1) & (values < self.n_classes) & (values == np.floor(values))
+            codes = np.where(fits, values, 0).astype(self.dtype)
+            codes[~fits] = BAD
+            return codes
+        codes = np.full(values.shape, BAD, self.dtype)
         for value, code in self.codes.items():
-            if _is_nan(value):
-                out[np.isnan(values)] = code
-            elif isinstance(value, (int, float)):
-                out[values == value] = code
-        return out
+            if isinstance(value, (int, float)) and not _is_nan(value):
+                codes[values == value] = code
+        if _is_nan(self.abstain):
+            codes[np.isnan(values)] = -1
+        return codes
+
+    def encode_column(self, column: Any, *, lenient: bool = False) -> EncodedColumn:
+        """Codes of a column: an Arrow array, a NumPy array or a list. Empty cells abstain, and so does NaN.
+
+        A column that is not Arrow's is read value by value, except for NumPy's numbers. `lenient`: see `code_of`.
+        """
+        if hasattr(column, "null_count"):
+            return self._encode_arrow(column, lenient)
+        if isinstance(column, np.ndarray) and column.dtype.kind in "iuf" and not lenient:
+            codes = self.encode(column)
+            missing = np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), np.bool_)
+            codes[missing] = -1
+            return EncodedColumn(codes, bool(((codes == -1) & ~missing).any()), bool((codes == BAD).any()))
+        values = column.tolist() if isinstance(column, np.ndarray) else list(column)
+        codes = np.array([-1 if is_missing(v) else self.code_of(v, lenient=lenient) for v in values], self.dtype)
+        literal = any(code == -1 and not self._is_empty(v) for code, v in zip(codes.tolist(), values, strict=True))
+        return EncodedColumn(codes, literal, BAD in codes)
+
+    def _encode_arrow(self, column: Any, lenient: bool) -> EncodedColumn:
+        """Whole numbers by their own value, anything else by a table with an entry for each distinct value."""
+        import pyarrow as pa
+
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        kind = column.type
+        if pa.types.is_null(kind):
+            return EncodedColumn(np.full(len(column), -1, self.dtype), False, False)
+        if pa.types.is_integer(kind):
+            codes = self._encode_whole((column.fill_null(0) if column.null_count else column).to_numpy(), lenient)
+            if not column.null_count:
+                lowest = int(codes.min(initial=0))  # BAD < -1: one pass tells both
+                return EncodedColumn(codes, lowest == -1 or bool((codes == -1).any()), lowest == BAD)
+            empty = column.is_null().to_numpy(zero_copy_only=False)
+            codes[empty] = -1
+            return EncodedColumn(codes, bool(((codes == -1) & ~empty).any()), bool((codes == BAD).any()))
+        if not pa.types.is_dictionary(kind):
+            column = column.dictionary_encode()
+        distinct = column.dictionary.to_pylist()
+        # An empty cell takes the last entry of the table.
+        table = [*(-1 if is_missing(v) else self.code_of(v, lenient=lenient) for v in distinct), -1]
+        written = [i for i, value in enumerate(distinct) if table[i] == -1 and not self._is_empty(value)]
+        indices = column.indices
+        places = (indices.cast(pa.int64()).fill_null(len(distinct)) if indices.null_count else indices).to_numpy()
+        codes = np.array(table, self.dtype)[places]
+        literal = bool(np.isin(places, written).any()) if written else False
+        return EncodedColumn(codes, literal, BAD in table and bool((codes == BAD).any()))
+
+    # -- codes to values -----------------------------------------------------------------------
 
     def decode(self, codes: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        """Labels in the caller's own values.
+        """Labels in the declared values.
 
         >>> declare_votes(votes="signed").decode(np.array([0, 1, -1]))
         array([-1,  1,  0])
         >>> declare_votes(classes=["ham", "spam"]).decode(np.array([1, -1]))
         array(['spam', None], dtype=object)
         """
-        if self.name == "snorkel":
-            return codes.copy()
-        return self._values[codes]
+        return codes.copy() if self.name == "snorkel" else self._values[codes]
 
     @cached_property
     def _values(self) -> npt.NDArray[Any]:
@@ -116,6 +229,10 @@ class VoteFormat:
         table[:] = values
         return table
 
+    def decode_one(self, code: int) -> Any:
+        """The label of one row, as a plain Python value."""
+        return self.abstain if code < 0 else self.classes[code]
+
     def by_class(self, proba: Floats) -> dict[str, Floats]:
         """Columns of probabilities, named by class (1 and "1" by how they are written)."""
         texts = [str(value) for value in self.classes]
@@ -123,25 +240,23 @@ class VoteFormat:
             texts = [repr(value) for value in self.classes]
         return {f"proba_{text}": proba[:, place] for place, text in enumerate(texts)}
 
-    def decode_one(self, code: int) -> Any:
-        """The label of one row, as a plain Python value."""
-        return self.abstain if code < 0 else self.classes[code]
+    # -- messages ------------------------------------------------------------------------------
 
     def refuse(self, row: int, column: str, value: object) -> VoteError:
-        """The error for a value without a meaning."""
+        """The error for a value in memory that has no meaning."""
         return VoteError(self.refuse_at(f"row {row} of this batch (counting from 0)", column, value))
 
     def refuse_at(self, place: str, column: str, value: object) -> str:
-        """The sentence about a value without a meaning; `place` says where its row is."""
+        """The sentence about a value that has no meaning; `place` says where its row is."""
         return (
             f"{place}, column {column!r}: {_show(value)} is neither a class"
-            f" ({self._show_classes()}) nor an abstention ({_show(self.abstain)}); {self._way_out(value, column)}"
+            f" ({self.show_classes()}) nor an abstention ({_show(self.abstain)}); {self._remedy(value, column)}"
         )
 
-    def _way_out(self, value: object, column: str) -> str:
+    def _remedy(self, value: object, column: str) -> str:
         if _is_nan(value):
-            written = "None" if self.abstain is None else _show(self.abstain)
-            return f"write abstentions as {written}, or pass a data frame, where a missing cell abstains"
+            abstention = "None" if self.abstain is None else _show(self.abstain)
+            return f"write abstentions as {abstention}, or pass a data frame, where a missing cell abstains"
         if self.name == "classes":
             return (
                 "add it to classes=[...], declare it as abstain=..., or name the labelers with labelers=[...]"
@@ -156,12 +271,26 @@ class VoteFormat:
             return "pass votes='snorkel' and n_classes=... for class codes from 0"
         return "declare the values with classes=[...], abstain=..."
 
-    def _show_classes(self) -> str:
+    def show_classes(self) -> str:
+        """The classes for a message; of many, the first five and the last.
+
+        >>> declare_votes(n_classes=50).show_classes()
+        '0, 1, 2, 3, 4, ..., 49'
+        """
         shown = [_show(value) for value in self.classes[:5]]
         if len(self.classes) > 6:
             shown.append("...")
         shown += [_show(value) for value in self.classes[max(5, len(self.classes) - 1) :]]
         return ", ".join(shown)
+
+    def describe_values(self, missing: str = "missing") -> str:
+        """The values of votes in one phrase; `missing` is the word for a value that is not there.
+
+        >>> declare_votes().describe_values("an empty cell")
+        'classes 0, 1; abstention -1 or an empty cell'
+        """
+        abstention = missing if self.abstain is None else f"{_show(self.abstain)} or {missing}"
+        return f"classes {self.show_classes()}; abstention {abstention}"
 
     def describe(self) -> str:
         """How votes are read, in one sentence.
@@ -170,9 +299,7 @@ class VoteFormat:
         'classes 0, 1; abstention -1 or missing (Snorkel format, assumed)'
         """
         source = {"snorkel": "Snorkel format", "signed": "signed format"}.get(self.name, "classes")
-        missing = "missing" if self.abstain is None else f"{_show(self.abstain)} or missing"
-        said = "declared" if self.declared else "assumed"
-        return f"classes {self._show_classes()}; abstention {missing} ({source}, {said})"
+        return f"{self.describe_values()} ({source}, {'declared' if self.declared else 'assumed'})"
 
 
 def declare_votes(
@@ -181,7 +308,7 @@ def declare_votes(
     classes: Sequence[Hashable] | None = None,
     abstain: Hashable = None,
 ) -> VoteFormat:
-    """Turn the caller's declaration into a format, or say what is wrong with it."""
+    """The format that settings declare, or an error that says what is wrong with them."""
     if classes is not None:
         return _declare_classes(votes, n_classes, classes, abstain)
     if abstain is not None:
@@ -228,11 +355,11 @@ def _declare_classes(
 
 
 def check_first_batch(form: VoteFormat, codes: Codes, literal: bool) -> None:
-    """Refuse a first batch that the assumed Snorkel format cannot be meant for.
+    """Refuse a first batch that contradicts the assumed Snorkel format: only -1 and +1.
 
-    `literal` says that abstentions were written as -1, not left out.
+    `literal` says that abstentions were written as -1, not left empty.
     """
-    if form.declared or form.n_classes != 2 or len(codes) < JUDGE_FROM or not literal:
+    if form.declared or form.n_classes != 2 or len(codes) < _CHECK_FROM or not literal:
         return
     if not (codes == 0).any() and (codes == 1).any():
         raise VoteError(
@@ -241,18 +368,128 @@ def check_first_batch(form: VoteFormat, codes: Codes, literal: bool) -> None:
         )
 
 
-def _plain(value: Any) -> Any:
-    """NumPy scalars as Python values, so that labels and saved states hold plain ones."""
-    return value.item() if isinstance(value, np.generic) else value
+# -- labelers ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Roster:
+    """The names of the labelers, in the order of their columns.
+
+    A roster that was declared is closed. One that is read from the votes can grow. `least` is the smallest number of
+    labelers that the model can work with: with two labelers only the product of their skills can be estimated.
+    """
+
+    names: tuple[str, ...] = ()
+    closed: bool = False
+    least: int = 3
+
+    @classmethod
+    def declared(cls, names: Iterable[object] | None, least: int = 3) -> Roster:
+        """The roster of the `labelers=` setting; None leaves the names to the votes."""
+        if names is None:
+            return cls(least=least)
+        if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+            raise LabelerError(f"labelers must be a list of names such as ['a', 'b', 'c'], not {names!r}")
+        roster = cls(unique_names(names), closed=True, least=least)
+        roster.check_enough(len(roster))
+        return roster
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def check_enough(self, n_labelers: int, remedy: str = "add labelers") -> None:
+        """Refuse fewer labelers than the model can work with."""
+        if n_labelers < self.least:
+            raise LabelerError(
+                f"at least {self.least} labelers are needed to tell from their agreement who is right, not"
+                f" {n_labelers}; {remedy}"
+            )
+
+    def for_width(self, width: int) -> Roster:
+        """The roster for rows without names: all labelers, in order."""
+        if self.names and width != len(self.names):
+            raise LabelerError(
+                f"a row must hold {len(self.names)} votes, one for each of {show_names(self.names)}, not"
+                f" {width}; a labeler that did not vote abstains, and a new one needs a name (a dict or a frame)"
+            )
+        if self.names:
+            return self
+        self.check_enough(width)
+        return replace(self, names=tuple(f"labeler_{i}" for i in range(width)))
+
+    def joined_by(self, names: Sequence[str]) -> Roster:
+        """The roster after a batch that names these labelers."""
+        known = set(self.names)
+        newcomers = tuple(name for name in names if name not in known)
+        if newcomers and self.closed:
+            raise LabelerError(
+                f"unknown labeler {newcomers[0]!r}: labelers= declares {show_names(self.names)};"
+                " correct the name, declare it too, or leave labelers= out to let labelers join"
+            )
+        self.check_enough(
+            len(self.names) + len(newcomers),
+            "if the first rows name only some, declare all with labelers=[...], or name the rest with a vote of None",
+        )
+        return replace(self, names=self.names + newcomers) if newcomers else self
+
+    def places(self, names: Sequence[str]) -> Ints:
+        """The place of each name; -1 for a name that is not on the roster."""
+        place = {name: i for i, name in enumerate(self.names)}
+        return np.array([place.get(name, -1) for name in names], np.int64)
+
+
+def unique_names(names: Iterable[object]) -> tuple[str, ...]:
+    """Names as text; a name that appears twice is refused."""
+    texts = tuple(str(name) for name in names)
+    if len(set(texts)) < len(texts):
+        twice = next(text for place, text in enumerate(texts) if text in texts[:place])
+        raise LabelerError(f"labeler {twice!r} is named twice; give every labeler a name of its own")
+    return texts
+
+
+def show_names(names: Sequence[str], most: int = 6) -> str:
+    """A few names for a message.
+
+    >>> show_names(["a", "b", "c", "d"], most=3)
+    'a, b, ... d (4 in all)'
+    """
+    if len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[: most - 1])}, ... {names[-1]} ({len(names)} in all)"
+
+
+# -- values ------------------------------------------------------------------------------------
+
+
+def parse_number(text: str) -> int | float | None:
+    """The number that a text writes; 1.0 is 1, as pandas writes whole numbers beside empty cells.
+
+    >>> parse_number(" 1.0"), parse_number("-2"), parse_number("0.5"), parse_number("1_000"), parse_number("inf")
+    (1, -2, 0.5, None, None)
+    """
+    if "_" in text:
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    if not math.isfinite(value):
+        return None
+    return int(value) if value.is_integer() else value
 
 
 def is_missing(value: object) -> bool:
-    """None, NaN, or one of pandas' words for a missing value."""
+    """Whether a value is None, NaN, or one of pandas' missing values."""
     return value is None or _is_nan(value) or type(value).__name__ in ("NAType", "NaTType")
 
 
 def _is_nan(value: object) -> bool:
     return isinstance(value, (float, np.floating)) and math.isnan(value)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy scalars as Python values, so that labels and saved states hold plain ones."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _show(value: object) -> str:

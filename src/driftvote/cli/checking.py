@@ -23,9 +23,9 @@ from driftvote.cli.threads import ahead
 from driftvote.cli.totals import Totals
 from driftvote.drift import DriftEvent
 from driftvote.errors import DriftvoteError
-from driftvote.labelers import show_names
 from driftvote.live.figures import Counts, look_at
 from driftvote.live.metrics import write_metrics
+from driftvote.votes import show_names
 
 
 @dataclass(frozen=True)

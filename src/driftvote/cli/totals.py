@@ -11,7 +11,7 @@ import numpy as np
 from driftvote.cli.inputs import Votes
 from driftvote.cli.labeling import Answer, Streams
 from driftvote.drift import DriftEvent
-from driftvote.labelers import show_names
+from driftvote.votes import show_names
 
 MOST_EVENTS = 100
 """Drift events that a summary for machines tells: the latest ones."""

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from driftvote.errors import DriftvoteError, VoteError
-from driftvote.files.decoding import EMPTY_WORDS, number_in
 from driftvote.files.table import Table, shown_names
-from driftvote.votes import VoteFormat, declare_votes
+from driftvote.votes import EMPTY_WORDS, VoteFormat, declare_votes, parse_number
 
 MOST = 1000
 """Classes that are found by themselves; more must be declared."""
@@ -106,7 +105,7 @@ def _take(entry: Found, value: Any, skip: set[str]) -> None:
     text = "" if value is None else str(value).strip()
     if text in EMPTY_WORDS or text in skip:
         return
-    number = number_in(text)
+    number = parse_number(text)
     if number is None:
         entry.texts.setdefault(text)
     elif isinstance(number, float):
@@ -202,7 +201,7 @@ def _number_format(table: Table, found: list[Found], abstain: str | None) -> tup
             f" 0 to {MOST - 1} or -1; declare the classes with --classes, or set the column aside with --keep"
             f" {wrong.column}"
         )
-    number = None if abstain is None else number_in(abstain)
+    number = None if abstain is None else parse_number(abstain)
     if abstain is not None:
         classes = [value for value in range(low, high + 1) if value != number]
         return declare_votes(classes=classes, abstain=abstain if number is None else number), []
@@ -221,7 +220,7 @@ def _where(table: Table, column: str, value: str) -> str:
     """The place of the first cell that says so."""
     for row, cell in _cells(table, column):
         text = "" if cell is None else str(cell).strip()
-        if text == value or (number_in(text) is not None and str(number_in(text)) == value):
+        if text == value or (parse_number(text) is not None and str(parse_number(text)) == value):
             return f"{table.place(row)}, "
     return ""
 
@@ -257,11 +256,11 @@ def declared_format(
         if votes is None and n_classes is None:
             return None
         return declare_votes(votes, n_classes, None, abstain)
-    numbers = [number_in(text) for text in classes]
+    numbers = [parse_number(text) for text in classes]
     values: list[Any] = [text.strip() for text in classes] if None in numbers else numbers
     special: Any = abstain
-    if abstain is not None and None not in numbers and number_in(abstain) is not None:
-        special = number_in(abstain)
+    if abstain is not None and None not in numbers and parse_number(abstain) is not None:
+        special = parse_number(abstain)
     return declare_votes(votes, n_classes, values, special)
 
 

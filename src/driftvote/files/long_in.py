@@ -15,9 +15,8 @@ import pyarrow.compute as pc
 
 from driftvote.errors import OrderError, VoteError
 from driftvote.files.clock import Clock, ClockReader
-from driftvote.files.decoding import Decoder
 from driftvote.files.roles import Roles
-from driftvote.files.rows import KeptColumns, VoteRows, plain_array
+from driftvote.files.rows import KeptColumns, VoteRows, encode_cells, plain_array
 from driftvote.files.sorting import as_number, from_number, in_order, kept_batch, rebuilt
 from driftvote.files.table import Table
 from driftvote.kernels.layout import code_dtype
@@ -44,7 +43,6 @@ class LongReader:
         self.table = table
         self.roles = roles
         self.form = form
-        self.decoder = Decoder(table, form)
         self.in_order = roles.time == ""
         self.clocks = ClockReader(table, roles.time)
         self.labelers: dict[str, int] = {}
@@ -86,7 +84,7 @@ class LongReader:
     def _flat(self, batch: Any, first: int) -> Any:
         roles = self.roles
         rows = np.arange(first, first + batch.num_rows)
-        codes, literal = self.decoder.codes([batch.column(roles.label)], [roles.label], rows)
+        codes, literal = encode_cells(self.table, self.form, [batch.column(roles.label)], [roles.label], rows)
         self._literal |= literal
         clock = self._read_clock(batch, first, rows)
         task = self._filled(self._kept.read(batch, clock, first).column(roles.task), roles.task, first)
@@ -103,7 +101,7 @@ class LongReader:
                 "s", self._filled(plain_array(batch.column(roles.stream)), roles.stream, first)
             )
         if roles.gold:
-            gold = self.decoder.codes([batch.column(roles.gold)], [roles.gold], rows)[0][:, 0]
+            gold = encode_cells(self.table, self.form, [batch.column(roles.gold)], [roles.gold], rows)[0][:, 0]
             columns["g"] = pa.array(gold)
             columns["h"] = self._remember("h", plain_array(batch.column(roles.gold)))
         return pa.RecordBatch.from_pydict(columns)

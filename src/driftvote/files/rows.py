@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driftvote.errors import DriftvoteError
+from driftvote.errors import DriftvoteError, VoteError
 from driftvote.files.arrays_in import ArraysTable
 from driftvote.files.clock import Clock, ClockReader
-from driftvote.files.decoding import Decoder, number_in
 from driftvote.files.roles import Roles
 from driftvote.files.table import Table
 from driftvote.kernels.layout import Codes
-from driftvote.votes import VoteFormat
+from driftvote.votes import VoteFormat, parse_number
 
 
 @dataclass(frozen=True)
@@ -149,7 +148,7 @@ def _number_type(cells: Any) -> Any:
 def _is_number(cell: str, kind: Any) -> bool:
     import pyarrow as pa
 
-    number = number_in(cell)
+    number = parse_number(cell)
     return number is not None and (pa.types.is_floating(kind) or str(number) == cell)
 
 
@@ -162,7 +161,6 @@ class VoteReader:
         self.table = table
         self.roles = roles
         self.form = form
-        self.decoder = Decoder(table, form)
         names = tuple(table.labeler(column) for column in roles.labelers)
         self.labelers = names if len(set(names)) == len(names) else roles.labelers
         self.clocks = None if roles.time is None else ClockReader(table, roles.time)
@@ -185,7 +183,7 @@ class VoteReader:
         roles = self.roles
         rows = np.arange(first, first + batch.num_rows)
         arrays = [batch.column(name) for name in roles.labelers]
-        codes, literal = self.decoder.codes(arrays, roles.labelers, rows)
+        codes, literal = encode_cells(self.table, self.form, arrays, roles.labelers, rows)
         clock = None if self.clocks is None else self.clocks.read(batch.column(roles.time), first)
         gold, verified = (self._classes(batch, name, rows) for name in (roles.gold, roles.verified))
         kept = self._kept.read(batch, clock, first)
@@ -198,7 +196,38 @@ class VoteReader:
             return None
         true = batch.column(name)
         true = self.table.in_classes(true) if isinstance(self.table, ArraysTable) else true
-        return self.decoder.codes([true], [name], rows)[0][:, 0]
+        return encode_cells(self.table, self.form, [true], [name], rows)[0][:, 0]
+
+
+def encode_cells(
+    table: Table, form: VoteFormat, columns: Sequence[Any], names: Sequence[str], rows: npt.NDArray[np.int64]
+) -> tuple[Codes, bool]:
+    """Codes of rows x columns, and whether some abstention was written out; `rows` are row numbers in the file."""
+    codes = np.empty((len(rows), len(columns)), form.dtype)
+    literal = False
+    for place, column in enumerate(columns):
+        encoded = form.encode_column(column, lenient=True)
+        if encoded.has_bad:
+            row = encoded.first_bad()
+            raise _not_a_vote(table, form, names[place], int(rows[row]), column[row].as_py())
+        codes[:, place] = encoded.codes
+        literal |= encoded.literal
+    return codes, literal
+
+
+def _not_a_vote(table: Table, form: VoteFormat, column: str, row: int, value: Any) -> VoteError:
+    """The error for a cell that has no meaning."""
+    if form.name == "snorkel" and type(parse_number(str(value))) is int:
+        remedy = "declare the classes, such as --classes 1,2,3"
+    elif form.name == "signed":
+        remedy = "declare the classes with --classes, or leave --votes out"
+    else:
+        remedy = "correct it, or declare it with --classes or --abstain"
+    shown = repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:57]}..."
+    return VoteError(
+        f"{table.shown}: {table.place(row)}, column {column!r}: {shown} is not a vote; read as"
+        f" {form.describe_values('an empty cell')}; {remedy}; if {column!r} is no labeler, pass --keep {column}"
+    )
 
 
 def plain_array(array: Any) -> Any:

@@ -11,10 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from driftvote.errors import DriftvoteError
-from driftvote.files.decoding import Decoder
-from driftvote.labelers import show_names
-from driftvote.marks import show_classes
-from driftvote.votes import BAD, VoteFormat
+from driftvote.votes import BAD, VoteFormat, show_names
 
 EXAMPLE = '{"id": "m-1", "votes": {"judge-a": "safe", "judge-b": "unsafe", "judge-c": null}}'
 MOST_LABELERS = 1000
@@ -67,7 +64,6 @@ class LineReader:
         self.form = form
         self.labelers = tuple(labelers)
         self.unknown = unknown
-        self._decoder = Decoder(None, form)  # type: ignore[arg-type]  # it has no file to name in a message
 
     def read(self, line: bytes) -> Row | Verification:
         """The line's meaning, or a `LineError` that says what is wrong with it."""
@@ -109,13 +105,13 @@ class LineReader:
             )
         if not isinstance(value, (str, int, float, type(None))):
             raise LineError(f"labeler {name!r}: {_shown(value)} is not a vote; write one class, or null")
-        code = self._decoder.code_of(value)
+        code = self.form.code_of(value, lenient=True)
         if code != BAD:
             return None if code < 0 else self.form.classes[code]
         if self.unknown == "abstain":
             unknown[name] = str(value) if isinstance(value, float) else value  # JSON has no infinity
             return None
-        written = self.form.describe().rpartition(" (")[0].replace("missing", "null")
+        written = self.form.describe_values("null")
         raise LineError(
             f"labeler {name!r}: {_shown(value)} is not a vote; read as {written}; correct it, or pass"
             " --unknown abstain to count such a vote as none"
@@ -124,9 +120,9 @@ class LineReader:
     def _verified(self, value: Any) -> Any:
         if value is None:
             return None
-        code = self._decoder.code_of(value) if isinstance(value, (str, int, float)) else BAD
+        code = self.form.code_of(value, lenient=True) if isinstance(value, (str, int, float)) else BAD
         if code < 0:
-            raise LineError(f"verified as {_shown(value)}, which is none of the classes {show_classes(self.form)}")
+            raise LineError(f"verified as {_shown(value)}, which is none of the classes {self.form.show_classes()}")
         return self.form.classes[code]
 
     def _verification(self, found: dict[str, Any], row_id: Any) -> Verification:

@@ -10,7 +10,7 @@ import numpy as np
 from driftvote.doors import Batch, Times
 from driftvote.errors import LabelerError, OrderError
 from driftvote.kernels.layout import Codes
-from driftvote.labelers import Roster
+from driftvote.votes import Roster
 
 LastTime = tuple[str, Any] | None
 """Kind and value of the latest time seen; None while no time column was declared."""

@@ -12,7 +12,6 @@ import numpy as np
 
 from driftvote.doors import Batch, is_empty_chunk, is_iterator_of_chunks
 from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
-from driftvote.labelers import Roster
 from driftvote.labels import tie_draws
 from driftvote.marks import Marks, refuse_values_for_chunks
 from driftvote.models.admission import (
@@ -37,7 +36,7 @@ from driftvote.models.step import Step
 from driftvote.models.watched import sliced
 from driftvote.models.words import FamiliarWords
 from driftvote.randomness import fill_abstentions
-from driftvote.votes import check_first_batch, declare_votes
+from driftvote.votes import Roster, check_first_batch, declare_votes
 
 Self = TypeVar("Self", bound="LabelModel")
 

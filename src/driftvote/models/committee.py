@@ -11,12 +11,12 @@ from driftvote.committee import Certificate, Known, worst_case
 from driftvote.committee.known import accuracy_range
 from driftvote.errors import DriftvoteError, SettingError
 from driftvote.kernels.layout import Codes, Floats, Ints
-from driftvote.labelers import Roster
 from driftvote.labels import plain_vote
 from driftvote.models.adaptive import AdaptiveLabelModel
 from driftvote.models.committee_engine import CommitteeEngine, Plan
 from driftvote.models.engine import Engine, WindowEngine
 from driftvote.models.settings import Number, whole
+from driftvote.votes import Roster
 
 
 class CommitteeLabelModel(AdaptiveLabelModel):

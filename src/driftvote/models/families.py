@@ -17,9 +17,8 @@ from driftvote.accuracies import MIN_LABELERS
 from driftvote.doors import Batch, read_batch, read_row
 from driftvote.errors import LabelerError, SettingError
 from driftvote.kernels.layout import Codes
-from driftvote.labelers import Roster, show_names
 from driftvote.labels import plain_vote
-from driftvote.votes import VoteFormat
+from driftvote.votes import Roster, VoteFormat, show_names
 
 
 class Families:

@@ -10,12 +10,11 @@ import numpy as np
 
 from driftvote.doors import Batch
 from driftvote.errors import FeedbackError
-from driftvote.labelers import Roster
-from driftvote.marks import Marks, listed, marks_of_row, plain_id, read_marked, show_classes
+from driftvote.marks import Marks, listed, marks_of_row, plain_id, read_marked
 from driftvote.models.engine import Engine
 from driftvote.models.families import Families
 from driftvote.models.tally_engine import ConfusionEngine
-from driftvote.votes import VoteFormat, is_missing
+from driftvote.votes import Roster, VoteFormat, is_missing
 
 if TYPE_CHECKING:
     from driftvote.models.id_book import IdBook
@@ -87,11 +86,11 @@ class Feedback:
         return self._engine if isinstance(self._engine, ConfusionEngine) else None
 
     def _class_code(self, value: Any, row: int) -> int:
-        code = -1 if is_missing(value) else self._form.encode_one(value)
+        code = -1 if is_missing(value) else self._form.code_of(value)
         if code < 0:
             what = "the abstention" if code == -1 and not is_missing(value) else "not a class"
             raise FeedbackError(
-                f"row {row} cannot be verified as {value!r}: it is {what}; the classes are {show_classes(self._form)}"
+                f"row {row} cannot be verified as {value!r}: it is {what}; the classes are {self._form.show_classes()}"
             )
         return code
 

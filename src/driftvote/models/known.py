@@ -7,11 +7,10 @@ import inspect
 from typing import Any
 
 from driftvote.kernels.layout import Floats
-from driftvote.labelers import Roster, show_names
 from driftvote.models.engine import Engine
 from driftvote.models.estimates import EqualEstimates, Estimates
 from driftvote.models.families import Families
-from driftvote.votes import VoteFormat
+from driftvote.votes import Roster, VoteFormat, show_names
 
 
 class KnownNow:

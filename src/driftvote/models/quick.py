@@ -15,7 +15,6 @@ from driftvote.agreements import StreamState
 from driftvote.kernels import single
 from driftvote.kernels.layout import Floats, Ints, Memory, Rule, code_dtype
 from driftvote.kernels.single import CODE, TAIL, WINDOW, label_one
-from driftvote.labelers import Roster
 from driftvote.labels import tie_draws
 from driftvote.models.admission import time_after
 from driftvote.models.estimates import WindowEstimates
@@ -23,7 +22,7 @@ from driftvote.models.families import Families
 from driftvote.models.results import LabeledStream
 from driftvote.models.step import Step
 from driftvote.models.watched import Watching
-from driftvote.votes import BAD, VoteFormat
+from driftvote.votes import BAD, Roster, VoteFormat
 
 WIDEST = 1 << 16
 """Class values further apart than this go the long way: the table of their codes would be larger than the rows."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from driftvote.errors import StateError
 from driftvote.files.state import Arrays, read_state, write_state
-from driftvote.labelers import Roster
+from driftvote.votes import Roster
 
 
 def write_model(model: Any, path: str | Path) -> None:

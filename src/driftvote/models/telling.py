@@ -12,10 +12,9 @@ from driftvote.diagnosis import Diagnosis, packed
 from driftvote.drift import DriftEvent, LabelerChange
 from driftvote.kernels.layout import Codes
 from driftvote.kernels.sides import leads_and_votes
-from driftvote.labelers import Roster
 from driftvote.models.block_book import BlockBook
 from driftvote.models.engine import Engine
-from driftvote.votes import VoteFormat
+from driftvote.votes import Roster, VoteFormat
 from driftvote.watching import Noticed, Watcher
 
 MOST_CLASSES = 20

@@ -14,13 +14,12 @@ from driftvote.drift import DriftEvent, DriftWarning
 from driftvote.errors import DriftvoteError
 from driftvote.kernels.counting import BLOCK
 from driftvote.kernels.layout import Codes
-from driftvote.labelers import Roster
 from driftvote.marks import Marks
 from driftvote.models.block_book import BlockBook, ends_of_blocks
 from driftvote.models.engine import Engine, Labeled
 from driftvote.models.estimates import Estimates
 from driftvote.models.telling import Weighed, told_event, weighed
-from driftvote.votes import VoteFormat
+from driftvote.votes import Roster, VoteFormat
 from driftvote.watching import Watcher
 
 MOST_EVENTS = 256

@@ -6,12 +6,11 @@ from typing import Any
 
 from driftvote.doors import Batch, Origin
 from driftvote.kernels.layout import Floats, Ints
-from driftvote.labelers import Roster
 from driftvote.models.admission import rows_by_roster
 from driftvote.models.estimates import EqualEstimates
 from driftvote.models.explaining import Explanation, explained
 from driftvote.models.families import Families
-from driftvote.votes import VoteFormat
+from driftvote.votes import Roster, VoteFormat
 
 
 class FamiliarWords:

@@ -12,9 +12,8 @@ from functools import cached_property
 from typing import Any
 
 from driftvote.errors import LabelerError, SettingError, VoteError
-from driftvote.labelers import Roster
 from driftvote.models import AdaptiveLabelModel, CommitteeLabelModel, LabelModel
-from driftvote.votes import VoteFormat
+from driftvote.votes import Roster, VoteFormat
 
 OUTPUTS = (
     "label", "probability", "proba", "window", "n_votes", "accuracies", "diluted_accuracies", "weights", "coverage",

@@ -103,7 +103,7 @@ def encoded(array: Any, form: VoteFormat) -> Codes:
             codes[absent] = -1
         return codes
     array = array.dictionary_encode()
-    table = np.array([*(form.encode_one(value) for value in array.dictionary.to_pylist()), -1], np.int16)
+    table = np.array([*(form.code_of(value) for value in array.dictionary.to_pylist()), -1], np.int16)
     places = array.indices.fill_null(len(table) - 1) if array.null_count else array.indices
     return table[places.to_numpy()].astype(code_dtype(form.n_classes))
 
