@@ -73,7 +73,7 @@ BAD = {
     "unknown encoding": ("v.csv", HEAD + "".join(ROWS), ["--encoding", "klingon"], r"--encoding klingon: there is no such encoding"),
     "time goes back": ("v.csv", "t,a,b,c\n" + "".join(f"{t},ham,spam,ham\n" for t in [1, 2, 10, 9, 11]), ["--time", "t"], r"line 5, column 't': time 9 is before 10 .*--sort"),
     "dates go back": ("v.csv", "t,a,b,c\n" + "".join(f"2024-01-{t:02d} 10:00,ham,spam,ham\n" for t in [1, 2, 10, 9]), ["--time", "t"], r"line 5, column 't': time 2024-01-09T10:00:00.000000 is before 2024-01-10"),
-    "no time": ("v.csv", "t,a,b,c\n1,ham,spam,ham\n,ham,ham,spam\n", ["--time", "t"], r"line 3, column 't': there is no time"),
+    "no time": ("v.csv", "t,a,b,c\n1,ham,spam,ham\n,ham,ham,spam\n", ["--time", "t"], r"line 3, column 't' has no time"),
     "time of another kind": ("v.csv", "t,a,b,c\n" + "1,ham,spam,ham\n" * 300 + "noon,ham,ham,spam\n", ["--time", "t"], r"line 302, column 't': 'noon' is not a number like those of the lines before"),
     "id of another kind": ("v.csv", HEAD + "".join(f"{i},ham,spam,ham\n" for i in range(300)) + "x9,ham,ham,ham\n", ["--id", "id", "--to", "parquet"], r"line 302, column 'id': 'x9' is not a number like those before; pass --text id"),
     "broken json": ("v.jsonl", '{"a": 0, "b": 1, "c": 1}\n{"a": 0, "b": 1\n', [], r"line 2 is not JSON"),

@@ -53,8 +53,8 @@ def test_times_of_every_type_are_checked_as_in_python(tmp_path, monkeypatch, cap
 
 def test_what_is_no_time(tmp_path, monkeypatch, capsys):
     cases = {
-        "holes": (pa.array([1.0, None, 3.0]), "row 2, column 'at': there is no time"),
-        "nan": (pa.array([1.0, float("nan"), 3.0]), "row 2, column 'at': there is no time"),
+        "holes": (pa.array([1.0, None, 3.0]), "row 2, column 'at' has no time"),
+        "nan": (pa.array([1.0, float("nan"), 3.0]), "row 2, column 'at' has no time"),
         "lists": (pa.array([[1], [2], [3]]), "cannot be read as time"),
     }
     for times, message in cases.values():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from driftvote import AdaptiveLabelModel, CommitteeLabelModel, FixedWindowLabelModel, MajorityLabelModel
-from driftvote.doors import Batch
+from driftvote.inputs import Batch
 from driftvote.models.engine import WindowEngine
 from driftvote.models.keepers import Keeper, Past, TallyKeeper, WindowKeeper, keeper_for, merged
 from driftvote.models.tally_engine import ConfusionEngine

@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from driftvote.times import show_time
+
 WORSE, BETTER, MIXED = "labeler worse", "labeler better", "labelers changed"
 COVERAGE, BALANCE, EVERYTHING = "coverage", "class balance", "everything"
 KINDS = (WORSE, BETTER, MIXED, COVERAGE, BALANCE, EVERYTHING)
@@ -176,20 +178,6 @@ class DriftWarning:
 
     def __str__(self) -> str:
         return self.sentence
-
-
-def show_time(value: Time) -> str:
-    """A time as people write it.
-
-    >>> show_time("2026-03-01T14:20:00.000000"), show_time(1500), show_time("day 3")
-    ('2026-03-01 14:20', '1,500', 'day 3')
-    """
-    if isinstance(value, str):
-        day, _, clock = value.partition("T")
-        if len(day) == 10 and clock[:5].replace(":", "").isdigit():
-            return f"{day} {clock[:8] if clock[6:8] not in ('', '00') else clock[:5]}"
-        return value
-    return f"{value:,}" if isinstance(value, int) else f"{value:,g}" if value is not None else "an unknown time"
 
 
 def _percent(after: float, before: float, of: str = " of the rows") -> str:

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from driftvote.doors import Batch, Origin
 from driftvote.drift import DriftEvent
 from driftvote.errors import DriftvoteError
-from driftvote.files.clock import ClockReader
-from driftvote.files.rows import VoteRows
+from driftvote.files.rows import TimeColumn, VoteRows
 from driftvote.files.table import Table
+from driftvote.inputs import Batch, Origin
 from driftvote.kernels.layout import Floats, Ints
-from driftvote.marks import Marks
 from driftvote.models import LabeledStream, LabelModel
 
 Names = tuple[str, ...]
@@ -75,7 +73,7 @@ class Labeling:
         self.table = table
         self.many = many
         self.wants = wants
-        self._clocks = ClockReader(table, time) if time is not None else None
+        self._time_column = TimeColumn(table, time) if time is not None else None
 
     def label(self, rows: VoteRows) -> Answer:
         """Learn from these rows and label them."""
@@ -89,14 +87,12 @@ class Labeling:
                 f"{self.table.shown}: at least 3 labelers are needed to tell who is right, and there are"
                 f" {len(rows.labelers)}: {', '.join(rows.labelers)}"
             )
-        times = None
-        if rows.clock is not None:
-            if self._clocks is not None:
-                self._clocks.check_order(rows.clock, rows.rows, model._last_time, where)
-            times = rows.clock.ends()
-        # The file's reader is a door like those of `driftvote.doors`; what it read goes where they lead to.
-        marks = None if rows.verified is None else Marks(verified=rows.verified.astype(np.int64))
-        return model._label(Batch(rows.labelers, rows.codes, rows.literal, times, Origin("wide")), marks)
+        if rows.times is not None and self._time_column is not None:
+            self._time_column.check_order(rows.times, rows.rows, model._last_time, where)
+        verified = None if rows.verified is None else rows.verified.astype(np.int64)
+        return model._label(
+            Batch(rows.labelers, rows.codes, rows.literal, rows.times, Origin("wide"), verified=verified)
+        )
 
     def _answer(self, name: Hashable, out: LabeledStream) -> Answer:
         accuracies = out.accuracies if "accuracies" in self.wants else None

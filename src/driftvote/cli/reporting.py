@@ -46,7 +46,7 @@ class Reporting:
         if self._builder is None:
             self._builder = self._begin(votes, answer)
         ids = None if votes.roles.id is None else _ids(rows, votes.roles.id)
-        times = None if rows.clock is None else _times(rows)
+        times = None if rows.times is None else rows.times.to_numpy()
         codes = _in_order(rows, answer.labelers)
         self._builder.add(codes, answer.stream, times=times, ids=ids, gold=rows.gold)
 
@@ -101,11 +101,3 @@ def _ids(rows: VoteRows, name: str) -> Any:
     if name not in rows.kept.schema.names:
         return None
     return rows.kept.column(name).to_numpy(zero_copy_only=False)
-
-
-def _times(rows: VoteRows) -> Any:
-    assert rows.clock is not None
-    if rows.clock.kind == "datetime":
-        unit = {1_000_000_000: "s", 1_000_000: "ms", 1_000: "us", 1: "ns"}[int(rows.clock.scale)]
-        return rows.clock.values.astype(f"datetime64[{unit}]")
-    return rows.clock.values

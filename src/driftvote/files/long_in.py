@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from driftvote.errors import OrderError, VoteError
-from driftvote.files.clock import Clock, ClockReader
 from driftvote.files.roles import Roles
-from driftvote.files.rows import KeptColumns, VoteRows, encode_cells, plain_array
-from driftvote.files.sorting import as_number, from_number, in_order, kept_batch, rebuilt
+from driftvote.files.rows import KeptColumns, TimeColumn, VoteRows, encode_cells, plain_array
+from driftvote.files.sorting import as_number, from_number, in_order, kept_batch
 from driftvote.files.table import Table
 from driftvote.kernels.layout import code_dtype
+from driftvote.times import Times
 from driftvote.votes import VoteFormat
 
 QUERY = """
@@ -44,10 +44,10 @@ class LongReader:
         self.roles = roles
         self.form = form
         self.in_order = roles.time == ""
-        self.clocks = ClockReader(table, roles.time)
+        self._time_column = TimeColumn(table, roles.time)
         self.labelers: dict[str, int] = {}
         self._kept = KeptColumns(table, replace(roles, kept=(roles.task,)), typed, as_text)
-        self._clock: Clock | None = None
+        self._times: Times | None = None  # of the first batch
         self._types: dict[str, Any] = {}
         self._typed = typed or not table.textual
         self._literal = False
@@ -86,15 +86,15 @@ class LongReader:
         rows = np.arange(first, first + batch.num_rows)
         codes, literal = encode_cells(self.table, self.form, [batch.column(roles.label)], [roles.label], rows)
         self._literal |= literal
-        clock = self._read_clock(batch, first, rows)
-        task = self._filled(self._kept.read(batch, clock, first).column(roles.task), roles.task, first)
+        times, time_column = self._read_times(batch, first, rows)
+        task = self._filled(self._kept.read(batch, time_column, first).column(roles.task), roles.task, first)
         columns = {
             "r": pa.array(rows),
             "k": self._remember("k", plain_array(task)),
             "l": self._numbered(batch.column(roles.labeler), first),
             "c": pa.array(codes[:, 0].copy()),
-            "t": pa.array(clock.values),
-            "x": self._remember("x", clock.typed if self._typed or self.in_order else batch.column(roles.time)),
+            "t": pa.array(times.values),
+            "x": self._remember("x", time_column if self._typed or self.in_order else batch.column(roles.time)),
         }
         if roles.stream:
             columns["s"] = self._remember(
@@ -106,13 +106,13 @@ class LongReader:
             columns["h"] = self._remember("h", plain_array(batch.column(roles.gold)))
         return pa.RecordBatch.from_pydict(columns)
 
-    def _read_clock(self, batch: Any, first: int, rows: Any) -> Clock:
+    def _read_times(self, batch: Any, first: int, rows: Any) -> tuple[Times, Any]:
         if self.in_order:
-            clock = Clock("number", rows, 1, pa.array(rows))
+            times, column = Times("number", rows), pa.array(rows)
         else:
-            clock = self.clocks.read(batch.column(self.roles.time), first)
-        self._clock = self._clock or clock
-        return clock
+            times, column = self._time_column.read(batch.column(self.roles.time), first)
+        self._times = self._times or times
+        return times, column
 
     def _remember(self, name: str, array: Any) -> Any:
         self._types.setdefault(name, array.type)
@@ -143,7 +143,7 @@ class LongReader:
         self._refuse_repeated(row_of, who, lines)
         codes = np.full((len(starts), len(self.labelers)), -1, code_dtype(self.form.n_classes))
         codes[row_of, who] = lines.column("c").to_numpy()
-        assert self._clock is not None
+        assert self._times is not None
         done = lines.column("done").take(starts).to_numpy(zero_copy_only=False)
         latest = np.flatnonzero(lines.column("t").to_numpy(zero_copy_only=False) == done[row_of])
         latest = latest[np.unique(row_of[latest], return_index=True)[1]]
@@ -160,7 +160,7 @@ class LongReader:
             codes,
             self._literal,
             kept_batch([kept[name] for name in self.roles.kept], list(self.roles.kept), len(starts)),
-            Clock(self._clock.kind, done, self._clock.scale, rebuilt(done, self._clock.typed.type)),
+            replace(self._times, values=done),
             streams,
             gold,
         )

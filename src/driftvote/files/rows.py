@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driftvote.errors import DriftvoteError, VoteError
+from driftvote.errors import DriftvoteError, OrderError, VoteError
 from driftvote.files.arrays_in import ArraysTable
-from driftvote.files.clock import Clock, ClockReader
 from driftvote.files.roles import Roles
 from driftvote.files.table import Table
 from driftvote.kernels.layout import Codes
+from driftvote.times import LastTime, TextTimes, Times, read_times
 from driftvote.votes import VoteFormat, parse_number
 
 
@@ -27,7 +27,7 @@ class VoteRows:
     codes: Codes
     literal: bool  # some abstention was written out
     kept: Any  # Arrow record batch of the columns that pass through
-    clock: Clock | None = None
+    times: Times | None = None
     streams: Any = None  # Arrow array
     gold: Codes | None = None
     verified: Codes | None = None
@@ -42,7 +42,7 @@ class VoteRows:
             rows=self.rows[places],
             codes=np.ascontiguousarray(self.codes[places]),
             kept=self.kept.take(places),
-            clock=None if self.clock is None else self.clock.take(places),
+            times=None if self.times is None else self.times[places],
             streams=None if self.streams is None else self.streams.take(places),
             gold=None if self.gold is None else self.gold[places],
             verified=None if self.verified is None else self.verified[places],
@@ -55,7 +55,7 @@ class VoteRows:
             rows=self.rows[places],
             codes=np.ascontiguousarray(self.codes[places]),
             kept=None,
-            clock=None if self.clock is None else replace(self.clock, values=self.clock.values[places], typed=None),
+            times=None if self.times is None else self.times[places],
             streams=None,
             gold=None,
             verified=None if self.verified is None else self.verified[places],
@@ -63,9 +63,9 @@ class VoteRows:
 
     def __getitem__(self, part: slice) -> VoteRows:
         """Some of the rows that `votes_only` gave."""
-        clock = None if self.clock is None else replace(self.clock, values=self.clock.values[part])
+        times = None if self.times is None else self.times[part]
         verified = None if self.verified is None else self.verified[part]
-        return replace(self, rows=self.rows[part], codes=self.codes[part], clock=clock, verified=verified)
+        return replace(self, rows=self.rows[part], codes=self.codes[part], times=times, verified=verified)
 
 
 class KeptColumns:
@@ -80,7 +80,8 @@ class KeptColumns:
         self._as_text = set(as_text)
         self._types: dict[str, Any] = {}
 
-    def read(self, batch: Any, clock: Clock | None, first_row: int) -> Any:
+    def read(self, batch: Any, time_column: Any, first_row: int) -> Any:
+        """The columns as a record batch; `time_column` is the time column with its type."""
         import pyarrow as pa
 
         arrays = []
@@ -88,8 +89,8 @@ class KeptColumns:
             array = batch.column(name)
             if pa.types.is_dictionary(array.type):
                 array = array.cast(array.type.value_type)
-            if self._infer and name == self.time and clock is not None:
-                array = clock.typed
+            if self._infer and name == self.time and time_column is not None:
+                array = time_column
             elif self._infer and name not in self._as_text:
                 array = self._number(name, array, first_row)
             arrays.append(array)
@@ -152,6 +153,41 @@ def _is_number(cell: str, kind: Any) -> bool:
     return number is not None and (pa.types.is_floating(kind) or str(number) == cell)
 
 
+class TimeColumn:
+    """The time column of a file."""
+
+    def __init__(self, table: Table, name: str) -> None:
+        self.table = table
+        self.name = name
+        self._text = TextTimes()
+
+    def read(self, column: Any, first_row: int) -> tuple[Times, Any]:
+        """The times of a batch that begins at this row of the file, and the column with its type."""
+
+        def refuse(row: int | None, rest: str) -> OrderError:
+            return self._refuse(None if row is None else first_row + row, rest)
+
+        column = plain_array(column)
+        if self.table.textual:
+            column = self._text.parse(column, refuse)
+        return read_times(column, refuse), column
+
+    def check_order(self, times: Times, rows: npt.NDArray[np.int64], latest: LastTime, where: str = "") -> None:
+        """Refuse a time that is before an earlier one; `rows` are row numbers in the file."""
+        decrease = times.find_decrease(latest)
+        if decrease is not None:
+            row, before = decrease
+            raise self._refuse(
+                int(rows[row]),
+                f": time {times.show(row)} is before {before} of the row before it{where}; sort the rows, or pass"
+                " --sort",
+            )
+
+    def _refuse(self, row: int | None, rest: str) -> OrderError:
+        place = "" if row is None else f"{self.table.place(row)}, "
+        return OrderError(f"{self.table.shown}: {place}column {self.name!r}{rest}")
+
+
 class VoteReader:
     """Reads wide files: a column for each labeler."""
 
@@ -163,7 +199,7 @@ class VoteReader:
         self.form = form
         names = tuple(table.labeler(column) for column in roles.labelers)
         self.labelers = names if len(set(names)) == len(names) else roles.labelers
-        self.clocks = None if roles.time is None else ClockReader(table, roles.time)
+        self._times = None if roles.time is None else TimeColumn(table, roles.time)
         self._kept = KeptColumns(table, roles, typed, as_text)
 
     def __iter__(self) -> Iterator[VoteRows]:
@@ -184,11 +220,13 @@ class VoteReader:
         rows = np.arange(first, first + batch.num_rows)
         arrays = [batch.column(name) for name in roles.labelers]
         codes, literal = encode_cells(self.table, self.form, arrays, roles.labelers, rows)
-        clock = None if self.clocks is None else self.clocks.read(batch.column(roles.time), first)
+        times, time_column = None, None
+        if self._times is not None:
+            times, time_column = self._times.read(batch.column(roles.time), first)
         gold, verified = (self._classes(batch, name, rows) for name in (roles.gold, roles.verified))
-        kept = self._kept.read(batch, clock, first)
+        kept = self._kept.read(batch, time_column, first)
         streams = None if roles.stream is None else plain_array(batch.column(roles.stream))
-        return VoteRows(rows, self.labelers, codes, literal, kept, clock, streams, gold, verified)
+        return VoteRows(rows, self.labelers, codes, literal, kept, times, streams, gold, verified)
 
     def _classes(self, batch: Any, name: str | None, rows: npt.NDArray[np.int64]) -> Codes | None:
         """A column of classes, where one is named."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -12,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from driftvote.errors import MissingExtraError
-from driftvote.files.clock import Clock
 from driftvote.files.rows import VoteRows
 from driftvote.files.table import BATCH
 
@@ -96,8 +96,8 @@ class Flat:
 
     def batch(self, rows: VoteRows) -> Any:
         columns: dict[str, Any] = {"r": pa.array(rows.rows)}
-        if rows.clock is not None:
-            columns["t"] = pa.array(rows.clock.values)
+        if rows.times is not None:
+            columns["t"] = pa.array(rows.times.values)
         if rows.streams is not None:
             columns["s"] = rows.streams
         if rows.gold is not None:
@@ -114,17 +114,16 @@ class Flat:
         for place in range(width):
             codes[:, place] = batch.column(f"c{place}").to_numpy()
         kept = [from_number(batch.column(f"k{place}"), kind) for place, kind in enumerate(self.types)]
-        clock = None
-        if like.clock is not None:
-            values = batch.column("t").to_numpy(zero_copy_only=False)
-            clock = Clock(like.clock.kind, values, like.clock.scale, rebuilt(values, like.clock.typed.type))
+        times = None
+        if like.times is not None:
+            times = replace(like.times, values=batch.column("t").to_numpy(zero_copy_only=False))
         return VoteRows(
             batch.column("r").to_numpy(),
             like.labelers,
             codes,
             bool(batch.column("w").to_numpy(zero_copy_only=False).any()),
             kept_batch(kept, like.kept.schema.names, batch.num_rows),
-            clock,
+            times,
             batch.column("s") if like.streams is not None else None,
             batch.column("g").to_numpy() if like.gold is not None else None,
         )
@@ -150,12 +149,3 @@ def from_number(array: Any, kind: Any) -> Any:
     if pa.types.is_temporal(kind):
         return array.view(kind)
     return array if array.type == kind else array.cast(kind)
-
-
-def rebuilt(values: Any, kind: Any) -> Any:
-    """A time column from comparable values."""
-    if pa.types.is_date(kind):
-        return pa.array(values, pa.int64()).cast(pa.timestamp("ms")).cast(kind)
-    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-        return pa.array(values, pa.int64()).cast(kind)
-    return pa.array(values).cast(kind)

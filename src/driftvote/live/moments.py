@@ -7,8 +7,7 @@ from typing import Any
 
 from driftvote.live.reading import LineError
 from driftvote.models import LabelModel
-
-UTC = datetime.timezone.utc
+from driftvote.times import UTC, to_python
 
 
 class Moments:
@@ -55,9 +54,4 @@ def kind_of(moment: Any) -> str:
 
 def latest_time(model: LabelModel) -> Any:
     """The time of the last row that a model has seen, as lines write it."""
-    if model._last_time is None:
-        return None
-    kind, value = model._last_time
-    if kind != "datetime":
-        return value
-    return datetime.datetime(1970, 1, 1, tzinfo=UTC) + datetime.timedelta(microseconds=int(value) // 1000)
+    return to_python(model._last_time)

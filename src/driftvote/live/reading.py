@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from driftvote.errors import DriftvoteError
+from driftvote.times import parse_time
 from driftvote.votes import BAD, VoteFormat, show_names
 
 EXAMPLE = '{"id": "m-1", "votes": {"judge-a": "safe", "judge-b": "unsafe", "judge-c": null}}'
@@ -18,9 +17,6 @@ MOST_LABELERS = 1000
 """Names beyond this are no panel but something else in the wrong place, and each would cost a sum with every other."""
 
 LATE, UNKNOWN = ("take", "refuse"), ("refuse", "abstain")
-
-
-_DAY, _FRACTION = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\.(\d+)")
 
 
 class LineError(DriftvoteError, ValueError):
@@ -184,34 +180,12 @@ def _id(value: Any) -> Any:
 def _time(value: Any) -> Any:
     """A number, a moment in UTC (ISO 8601), or text that sorts."""
     if isinstance(value, str):
-        return read_moment(value)
+        return parse_time(value)
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
     raise LineError(f'"time" is {_shown(value)}; write a number, or a time such as "2026-05-31T14:20:00Z"')
-
-
-def read_moment(text: str) -> datetime.datetime | str:
-    """The moment that a text writes; without a zone it is UTC. Any other text is left as it is.
-
-    >>> read_moment("2026-05-31T14:20:00+02:00").isoformat(), read_moment("20260531"), read_moment("week 7")
-    ('2026-05-31T12:20:00+00:00', '20260531', 'week 7')
-    >>> read_moment("2026-05-31 14:20:07.123456789Z").isoformat()
-    '2026-05-31T14:20:07.123456+00:00'
-    """
-    short = text.strip()
-    if not _DAY.match(short):
-        return text
-    short = f"{short[:-1]}+00:00" if short[-1] in "Zz" else short
-    short = _FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", short)  # Python 3.10 knows 3 and 6 digits only
-    try:
-        moment = datetime.datetime.fromisoformat(short)
-    except ValueError:
-        return text
-    if moment.tzinfo is None:
-        return moment.replace(tzinfo=datetime.timezone.utc)
-    return moment.astimezone(datetime.timezone.utc)
 
 
 def _shown(value: Any) -> str:

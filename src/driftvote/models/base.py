@@ -5,40 +5,51 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from driftvote.doors import Batch, is_empty_chunk, is_iterator_of_chunks
+from driftvote.inputs import (
+    Batch,
+    align_for_prediction,
+    align_rows,
+    check_times,
+    is_empty_chunk,
+    is_iterator_of_chunks,
+    refuse_newcomers,
+    refuse_values_for_chunks,
+    split_by_roster,
+)
 from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
 from driftvote.labels import tie_draws
-from driftvote.marks import Marks, refuse_values_for_chunks
-from driftvote.models.admission import (
-    Admitted,
-    aligned_for_prediction,
-    checked_times,
-    parts_by_roster,
-    refuse_newcomers,
-    rows_by_roster,
-    timed,
-)
 from driftvote.models.engine import Engine, joined
 from driftvote.models.estimates import EqualEstimates
 from driftvote.models.families import Families
 from driftvote.models.feedback import Feedback
+from driftvote.models.id_book import Marks
 from driftvote.models.known import KnownNow
 from driftvote.models.quick import ShortWay
 from driftvote.models.results import LabeledStream
 from driftvote.models.saving import read_model, write_model
 from driftvote.models.settings import ABSTENTIONS, one_of, tie_policy, whole
 from driftvote.models.step import Step
-from driftvote.models.watched import sliced
 from driftvote.models.words import FamiliarWords
 from driftvote.randomness import fill_abstentions
+from driftvote.times import LastTime
 from driftvote.votes import Roster, check_first_batch, declare_votes
 
 Self = TypeVar("Self", bound="LabelModel")
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A batch that has passed every check, cut where labelers join."""
+
+    batch: Batch
+    parts: list[tuple[slice, Roster]]
+    last_time: LastTime
 
 
 class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
@@ -111,11 +122,13 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
         class, if somebody has said it: the label then, and something to learn from. `time` (a number, a date, text
         that sorts) must not decrease; events tell it.
         """
-        marks = None if id is None and verified is None else self._marks_of_row(id, verified)
-        step = self._by_short_way(row, time) if marks is None else None
+        marked = id is not None or verified is not None
+        if marked:
+            self._learner()
+        step = None if marked else self._by_short_way(row, time)
         if step is None:
-            batch = self._families.read_row(row, self._form, self._roster)
-            step = self._label(batch if time is None else timed(batch, time), marks)[0]
+            batch = self._families.read_row(row, self._form, self._roster, id=id, verified=verified, time=time)
+            step = self._label(batch)[0]
             self._look_for_short_way()
         return step
 
@@ -157,14 +170,14 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
         if is_iterator_of_chunks(data):
             refuse_values_for_chunks(ids, verified)
             return self._label_chunks(data, keys)
-        return self._label(*self._read(data, **keys))
+        return self._label(self._read(data, **keys))
 
     def _label_chunks(self, chunks: Iterator[Any], keys: dict[str, Any]) -> Iterator[LabeledStream]:
         for chunk in chunks:
             if is_empty_chunk(chunk):
                 yield self._nothing()
             else:
-                yield self._label(*self._read(chunk, **keys))
+                yield self._label(self._read(chunk, **keys))
 
     def _nothing(self) -> LabeledStream:
         """The result of a chunk without rows, so that chunks and results stay side by side."""
@@ -173,18 +186,20 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
         estimates = EqualEstimates(0, width, self._form.n_classes)
         return LabeledStream(none, np.zeros((0, self._form.n_classes)), estimates, rows, self._form, self._roster.names)
 
-    def _label(self, batch: Batch, marks: Marks | None = None) -> LabeledStream:
-        admitted, first = self._admit(batch), self.n_rows
+    def _label(self, batch: Batch) -> LabeledStream:
+        admitted, first, marks = self._admit(batch), self.n_rows, Marks.of(batch)
         parts, events = [], []
         for part, roster in admitted.parts:
             codes, engine = self._prepared(admitted.batch, part, roster)
             draws = tie_draws(self.tie_break_policy, self.seed, engine.n_rows, len(codes))
             parts.append(self._labeled(engine, codes, draws, None if marks is None else marks[part]))
             self._roster, self._engine = roster, engine
-            events += self._noticed(engine, codes, parts[-1].estimates, sliced(batch.times, part))
+            events += self._noticed(
+                engine, codes, parts[-1].estimates, None if batch.times is None else batch.times[part]
+            )
         self._settle(admitted)
         said, roster = joined(parts), self._roster
-        context = (rows_by_roster(batch, roster), self._form, roster.names, batch.origin)
+        context = (align_rows(batch, roster), self._form, roster.names, batch.origin)
         out = LabeledStream(said.labels, said.proba, said.estimates, *context, self._if_watched(events), first)
         self._tell(events)
         return out
@@ -201,12 +216,12 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
         for chunk in chunks:
             if chunk is not data and is_empty_chunk(chunk):
                 continue
-            batch, marks = self._read(chunk, **keys)
-            admitted, events = self._admit(batch), []
+            batch = self._read(chunk, **keys)
+            admitted, events, marks = self._admit(batch), [], Marks.of(batch)
             for part, roster in admitted.parts:
                 codes, engine = self._prepared(admitted.batch, part, roster)
                 here, self._roster, self._engine = None if marks is None else marks[part], roster, engine
-                events += self._learn(engine, codes, here, sliced(batch.times, part))
+                events += self._learn(engine, codes, here, None if batch.times is None else batch.times[part])
             self._settle(admitted)
             self._tell(events)
         return self
@@ -223,7 +238,7 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
         """Labels and probabilities of rows under the current weights."""
         if not self.n_rows:
             check_first_batch(self._form, batch.codes, batch.literal)
-        codes = aligned_for_prediction(batch, self._roster)
+        codes = align_for_prediction(batch, self._roster)
         seen = self.n_rows
         if self.abstentions == "random":
             codes = fill_abstentions(codes, self.seed, seen, self._form.n_classes)
@@ -237,8 +252,8 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
     def _admit(self, batch: Batch) -> Admitted:
         if not self.n_rows:
             check_first_batch(self._form, batch.codes, batch.literal)
-        last_time = checked_times(batch, self._last_time)
-        parts = parts_by_roster(self._roster, batch)
+        last_time = check_times(batch, self._last_time)
+        parts = split_by_roster(self._roster, batch)
         if self._engine is not None and not self._engine.can_grow and self.abstentions == "random":
             refuse_newcomers(self._roster, parts[-1][1])
         return Admitted(batch, parts, last_time)
@@ -246,7 +261,7 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
     def _prepared(self, batch: Batch, part: slice, roster: Roster) -> tuple[Codes, Engine]:
         """The rows of one part as the engine wants them, and the engine for its labelers."""
         engine = self._engine_for(roster)
-        codes = rows_by_roster(batch, roster)[part]
+        codes = align_rows(batch, roster)[part]
         if self.abstentions == "random":
             codes = fill_abstentions(codes, self.seed, engine.n_rows, self._form.n_classes)
         return codes, engine

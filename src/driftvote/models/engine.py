@@ -21,8 +21,8 @@ from driftvote.kernels.chunk import estimate, label_rows, learn_chunk
 from driftvote.kernels.layout import Codes, Floats, Ints, Outputs, Rule, code_dtype
 from driftvote.kernels.windows import nothing_known
 from driftvote.labels import weighted_vote
-from driftvote.marks import Marks
 from driftvote.models.estimates import EqualEstimates, Estimates, WindowEstimates
+from driftvote.models.id_book import Marks
 from driftvote.models.recent import RecentRows
 from driftvote.stretches import LongChunks, fits
 from driftvote.weights import EQUAL_WEIGHT, accuracy_at_weight

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from driftvote.accuracies import MIN_LABELERS
-from driftvote.doors import Batch, read_batch, read_row
 from driftvote.errors import LabelerError, SettingError
+from driftvote.inputs import Batch, read_batch, read_row
 from driftvote.kernels.layout import Codes
 from driftvote.labels import plain_vote
 from driftvote.votes import Roster, VoteFormat, show_names
@@ -34,17 +34,17 @@ class Families:
             return declared
         return Roster(self._enough(self._families(declared.names)), declared.closed)
 
-    def read(self, data: Any, form: VoteFormat, roster: Roster, **keys: str | None) -> Batch:
+    def read(self, data: Any, form: VoteFormat, roster: Roster, **keys: Any) -> Batch:
         """Rows as a batch, a column for each family."""
         if not self.family:
             return read_batch(data, form, roster, **keys)
         return self._collapsed(read_batch(data, form, self.members, **keys), form.n_classes, roster)
 
-    def read_row(self, row: Any, form: VoteFormat, roster: Roster) -> Batch:
+    def read_row(self, row: Any, form: VoteFormat, roster: Roster, **keys: Any) -> Batch:
         """One row as a batch, a column for each family."""
         if not self.family:
-            return read_row(row, form, roster)
-        return self._collapsed(read_row(row, form, self.members), form.n_classes, roster)
+            return read_row(row, form, roster, **keys)
+        return self._collapsed(read_row(row, form, self.members, **keys), form.n_classes, roster)
 
     def settle(self, batch: Batch) -> None:
         """Remember the labelers of a batch that was learned from."""

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftvote.doors import Batch
 from driftvote.errors import FeedbackError
-from driftvote.marks import Marks, listed, marks_of_row, plain_id, read_marked
+from driftvote.inputs import Batch, plain_id, to_list
 from driftvote.models.engine import Engine
 from driftvote.models.families import Families
 from driftvote.models.tally_engine import ConfusionEngine
@@ -94,19 +92,14 @@ class Feedback:
             )
         return code
 
-    def _marks_of_row(self, row_id: Any, verified: Any) -> Marks | None:
-        """The same for a single row that has an id or a verified label."""
-        self._learner()
-        return marks_of_row(row_id, verified, self._form)
-
-    def _read(self, data: Any, ids: Any = None, verified: Any = None, **keys: str | None) -> tuple[Batch, Marks | None]:
+    def _read(self, data: Any, **keys: Any) -> Batch:
         """A batch with its ids and verified labels."""
-        if ids is not None or verified is not None:
+        if keys.get("ids") is not None or keys.get("verified") is not None:
             self._learner()
-        read = partial(self._families.read, form=self._form, roster=self._roster)
-        batch, marks = read_marked(data, self._form, read, ids, verified, **keys)
-        # Tasks are ids, but who does not learn from verified labels has no use for them.
-        return batch, marks if getattr(self, "estimator", None) == "confusion" else None
+        batch = self._families.read(data, self._form, self._roster, **keys)
+        if getattr(self, "estimator", None) != "confusion":
+            batch.ids = None  # tasks are ids, but this model has no use for them
+        return batch
 
 
 def _pairs(row_or_id: Any, label: Any) -> tuple[list[Any], list[Any]]:
@@ -117,10 +110,10 @@ def _pairs(row_or_id: Any, label: Any) -> tuple[list[Any], list[Any]]:
         return list(row_or_id), list(row_or_id.values())
     if isinstance(row_or_id, (str, bytes, int, float, np.generic)) or not hasattr(row_or_id, "__iter__"):
         return [row_or_id], [label]
-    keys = listed(row_or_id)
+    keys = to_list(row_or_id)
     if isinstance(label, (str, bytes)) or not hasattr(label, "__iter__"):
         raise FeedbackError(f"{len(keys)} rows need as many labels in a list, not {label!r}")
-    labels = listed(label)
+    labels = to_list(label)
     if len(labels) != len(keys):
         raise FeedbackError(f"{len(keys)} rows need as many labels, not {len(labels)}")
     return keys, labels

@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from driftvote.errors import StateError
-from driftvote.marks import Id
+from driftvote.inputs import Batch, Id
+from driftvote.kernels.layout import Ints
 
 Arrays = dict[str, npt.NDArray[Any]]
 
 BYTES_AN_ID = 200
 """Two entries of a dict, a text and a list, beside the letters: a rough figure for `state_nbytes`."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The ids and verified class codes of rows, -1 where a row is not verified; None: of no row."""
+
+    ids: Sequence[Id | None] | None = None
+    verified: Ints | None = None
+
+    @classmethod
+    def of(cls, batch: Batch) -> Marks | None:
+        """The marks of a batch, or None if it has none."""
+        return None if batch.ids is None and batch.verified is None else cls(batch.ids, batch.verified)
+
+    def __getitem__(self, part: slice) -> Marks:
+        ids = None if self.ids is None else self.ids[part]
+        return Marks(ids, None if self.verified is None else self.verified[part])
 
 
 class IdBook:

@@ -16,12 +16,12 @@ from driftvote.kernels import single
 from driftvote.kernels.layout import Floats, Ints, Memory, Rule, code_dtype
 from driftvote.kernels.single import CODE, TAIL, WINDOW, label_one
 from driftvote.labels import tie_draws
-from driftvote.models.admission import time_after
 from driftvote.models.estimates import WindowEstimates
 from driftvote.models.families import Families
 from driftvote.models.results import LabeledStream
 from driftvote.models.step import Step
 from driftvote.models.watched import Watching
+from driftvote.times import Times, read_time
 from driftvote.votes import BAD, Roster, VoteFormat
 
 WIDEST = 1 << 16
@@ -113,7 +113,7 @@ class ShortWay(Watching):
         engine, quick = self._quick
         if quick is None or engine is not self._engine:
             return None
-        latest = None if time is None else time_after(time, self._last_time)
+        latest = None if time is None else _check_time(time, self._last_time)
         step = quick.label(row)
         if step is not None:
             if latest is not None:
@@ -139,6 +139,11 @@ class ShortWay(Watching):
             ties = (self.tie_break_policy, self.seed)
             quick = QuickRows(engine.state, engine.rule, self._form, self._roster.names, ties)
         self._quick = engine, quick
+
+
+def _check_time(time: Any, latest: Any) -> Any:
+    kind, value = read_time(time)
+    return Times(kind, [value]).check_order(latest)
 
 
 def takes(form: VoteFormat) -> bool:

@@ -10,9 +10,9 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from driftvote.doors import Origin
 from driftvote.drift import DriftEvent
 from driftvote.errors import VoteError
+from driftvote.inputs import Origin, make_frame
 from driftvote.kernels.layout import Codes, Floats, Ints
 from driftvote.models.estimates import Estimates
 from driftvote.models.explaining import Explanation, explained
@@ -199,8 +199,6 @@ class LabeledStream:
         Columns: t (the row's number in the stream), labeler, accuracy, low, high (the calibrated band), coverage,
         weight, window. `every` is chosen so that about 500 rows are told; the last row is always told.
         """
-        from driftvote.frames_out import make_frame
-
         step = max(1, -(-len(self) // 500)) if every is None else whole_number("every", every)
         return make_frame(
             timeline_columns(self, np.unique(np.append(np.arange(0, len(self), step), max(0, len(self) - 1)))),
@@ -215,8 +213,6 @@ class LabeledStream:
         keeps its index. Votes that came as an array give an Arrow table unless `backend` says
         "pandas" or "polars".
         """
-        from driftvote.frames_out import make_frame
-
         columns: dict[str, Any] = {}
         if self._origin.tasks is not None:
             columns[self._origin.task_column] = self._origin.tasks

@@ -23,11 +23,10 @@ from driftvote.kernels.refits import (
 )
 from driftvote.kernels.tallies import Tally, absorb_rows
 from driftvote.labels import weighted_vote
-from driftvote.marks import Marks
 from driftvote.models.engine import Arrays, Engine, Labeled, expect
 from driftvote.models.estimates import EqualEstimates, Estimates, WindowEstimates
 from driftvote.models.fit_estimates import FitEstimates
-from driftvote.models.id_book import IdBook
+from driftvote.models.id_book import IdBook, Marks
 from driftvote.tallies import empty_tally, recent_slots, recounted, tally_of
 
 

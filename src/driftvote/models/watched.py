@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from driftvote.dependence import Dependence
-from driftvote.doors import Times
 from driftvote.drift import DriftEvent, DriftWarning
 from driftvote.errors import DriftvoteError
 from driftvote.kernels.counting import BLOCK
 from driftvote.kernels.layout import Codes
-from driftvote.marks import Marks
 from driftvote.models.block_book import BlockBook, ends_of_blocks
 from driftvote.models.engine import Engine, Labeled
 from driftvote.models.estimates import Estimates
+from driftvote.models.id_book import Marks
 from driftvote.models.telling import Weighed, told_event, weighed
+from driftvote.times import Times, format_time
 from driftvote.votes import Roster, VoteFormat
 from driftvote.watching import Watcher
 
@@ -207,7 +207,7 @@ class Watching:
         seen = engine.n_rows
         self._rows_left = self._next_look(engine)
         if seen % BLOCK == 0:
-            record.book.add(seen // BLOCK - 1, [window], [shown_time(self._last_time)])
+            record.book.add(seen // BLOCK - 1, [window], [format_time(self._last_time)])
         noticed = weighed(record.watcher, engine.recent(seen - record.watcher.n_rows), engine)
         found = [told_event(one, record.book, self._form, self._roster) for one in noticed]
         record.book.trim()
@@ -222,7 +222,7 @@ class Watching:
         for begin in range(0, len(rows), SLICE):
             part = slice(begin, begin + SLICE)
             said = self._labeled(engine, rows[part], np.zeros(0), None if marks is None else marks[part])
-            found += self._noticed(engine, rows[part], said.estimates, sliced(times, part))
+            found += self._noticed(engine, rows[part], said.estimates, None if times is None else times[part])
         return found
 
     def _labeled(self, engine: Engine, rows: Codes, draws: Any, marks: Marks | None) -> Labeled:
@@ -256,28 +256,8 @@ class Watching:
             self.on_event(event)  # type: ignore[misc]
 
 
-def sliced(times: Times | None, part: slice) -> Times | None:
-    """The times of some of the rows."""
-    if times is None:
-        return None
-    begin = part.start or 0
-    if times.at is not None:
-        whole = times.at
-        return Times(times.kind, times.values, lambda row: whole(begin + row))
-    return Times(times.kind, times.values[part])
-
-
 def _at(times: Times | None, places: range) -> list[Any]:
-    """Times of some rows, as plain values."""
+    """Times of some rows, as events hold them."""
     if times is None:
         return [None] * len(places)
-    at = times.at or times.values.__getitem__
-    return [shown_time((times.kind, at(place))) for place in places]
-
-
-def shown_time(time: tuple[str, Any] | None) -> Any:
-    """A time as an event tells it: numbers and text as they are, dates and times as ISO 8601 text."""
-    if time is None:
-        return None
-    kind, value = time
-    return str(np.datetime64(int(value) // 1000, "us")) if kind == "datetime" else value
+    return [format_time((times.kind, times.at(place))) for place in places]

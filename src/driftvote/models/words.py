@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from driftvote.doors import Batch, Origin
+from driftvote.inputs import Batch, Origin, align_rows, make_frame, make_series
 from driftvote.kernels.layout import Floats, Ints
-from driftvote.models.admission import rows_by_roster
 from driftvote.models.estimates import EqualEstimates
 from driftvote.models.explaining import Explanation, explained
 from driftvote.models.families import Families
@@ -60,7 +59,7 @@ class FamiliarWords:
         codes, proba = self._vote(batch, None)
         roster = self._roster if self._roster.names else Roster(batch.names or ()).for_width(batch.codes.shape[1])
         now = self._current() if self.n_rows else EqualEstimates(1, len(roster), self._form.n_classes, window=0)  # type: ignore[attr-defined]
-        votes = rows_by_roster(batch, roster)[0]
+        votes = align_rows(batch, roster)[0]
         return explained(votes, int(codes[0]), proba[0], now, self._form, roster.names)
 
     def learn_one(self, row: Any) -> None:
@@ -85,9 +84,7 @@ class FamiliarWords:
 def _shaped_labels(labels: Any, origin: Origin) -> Any:
     if origin.backend is None:
         return labels
-    from driftvote.frames_out import make_frame, make_series
-
-    if origin.door == "long":
+    if origin.layout == "long":
         return make_frame({origin.task_column: origin.tasks, "label": labels.tolist()}, origin.backend)
     return make_series("label", labels.tolist(), origin.backend, origin.index)
 
@@ -95,8 +92,6 @@ def _shaped_labels(labels: Any, origin: Origin) -> Any:
 def _shaped_proba(proba: Floats, form: VoteFormat, origin: Origin) -> Any:
     if origin.backend is None:
         return proba
-    from driftvote.frames_out import make_frame
-
-    columns: dict[str, Any] = {} if origin.door != "long" else {origin.task_column: origin.tasks}
+    columns: dict[str, Any] = {} if origin.layout != "long" else {origin.task_column: origin.tasks}
     columns |= form.by_class(proba)
     return make_frame(columns, origin.backend, origin.index)

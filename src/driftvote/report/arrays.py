@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from driftvote.errors import VoteError
+from driftvote.inputs import align_rows
 from driftvote.kernels.layout import Ints
 from driftvote.models import AdaptiveLabelModel, LabeledStream, LabelModel
-from driftvote.models.admission import aligned
 from driftvote.report.builder import ReportBuilder
 from driftvote.report.context import Report
 from driftvote.votes import BAD, VoteFormat
@@ -60,7 +60,7 @@ def from_arrays(
     said: LabeledStream = fresh.label_stream(votes) if out is None else out
     codes = batch.codes
     if batch.names is not None and tuple(batch.names) != tuple(said.labelers):
-        codes = aligned(batch, model._roster if out is not None else fresh._roster)
+        codes = align_rows(batch, model._roster if out is not None else fresh._roster)
     settings = {"model": type(model).__name__, **_told(model.get_params())}
     builder = ReportBuilder(
         labelers=said.labelers,

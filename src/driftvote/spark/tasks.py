@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from driftvote.doors import Batch
+from driftvote.inputs import Batch
 from driftvote.kernels.layout import Bools, Codes
 from driftvote.models import LabeledStream, LabelModel
 from driftvote.models.replay import begin_again
