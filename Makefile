@@ -109,8 +109,8 @@ events-bench: $(VENV)/.dev  ## drift events against what is known to have happen
 bands: $(VENV)/.dev  ## calibrate the bands of the accuracies, a minute or two; writes src/driftvote/bands.py, docs/events.md
 	$(BIN)/python -m benchmarks.bands
 
-bench-check: $(VENV)/.dev  ## slower, against a majority vote, than the committed figure? then it fails
-	$(BIN)/python -m benchmarks.check
+bench-check: $(VENV)/.dev  ## fails if the default model is slower than benchmarks/marks.json (AGAINST=path: than that checkout)
+	$(BIN)/python -m benchmarks.check $(if $(AGAINST),--against $(AGAINST))
 
 bench-files: $(VENV)/.dev  ## files against memory, a few minutes; writes docs/files.md
 	$(BIN)/python -m benchmarks.files

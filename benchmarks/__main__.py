@@ -15,11 +15,10 @@ from benchmarks.chunked import chunked
 from benchmarks.peers import latency, peers
 from benchmarks.plan import PLANS, ROOT, Plan
 from benchmarks.recompute import recompute
-from benchmarks.throughput import axes, check_ratios, growth, threads
+from benchmarks.throughput import axes, growth, threads
 
 # The ratios that must hold come first, while the machine is in one mood.
 SECTIONS: dict[str, Callable[[Plan], Any]] = {
-    "check": check_ratios,
     "threads": threads,
     "growth": growth,
     "latency": latency,
@@ -63,7 +62,6 @@ def measure(plan: Plan, names: list[str]) -> dict[str, Any]:
         "minutes": (time.perf_counter() - started) / 60,
         "machine": where,
         "targets": targets.judge(targets.measured(found)),
-        "check": found.pop("check", {}),
         "sections": found,
     }
 

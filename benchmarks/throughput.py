@@ -60,15 +60,6 @@ def axes(plan: Plan) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def check_ratios(plan: Plan) -> dict[str, float]:
-    """The ratios against the majority line that `make bench-check` compares from commit to commit."""
-    found = {}
-    for labelers, rows in plan.check_rows.items():
-        case = Case(rows, labelers)
-        found[f"labelers_{labelers}"] = timed(make_votes(case)[0], case, plan.rounds, 2 * plan.budget)["ratio"]
-    return found
-
-
 def threads(plan: Plan) -> dict[str, Any]:
     """One thread, two threads and the majority line, taking turns on the same votes."""
     case = Case(plan.base_rows)

@@ -30,7 +30,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 def small_run(tmp_path_factory):
     """One run of every section that needs no peer, at the smallest sizes."""
     folder = tmp_path_factory.mktemp("bench")
-    sections = ["check", "threads", "growth", "latency", "recompute", "chunked", "axes"]
+    sections = ["threads", "growth", "latency", "recompute", "chunked", "axes"]
     done = run("benchmarks", "--plan", "tiny", "--out", str(folder), "--only", *sections)
     assert done.returncode == 0, done.stderr
     return folder
@@ -49,24 +49,40 @@ def test_the_suite_writes_figures_page_and_summary(small_run):
     assert str(ROOT) not in page + json.dumps(results)
 
 
+SMALL = ("--rows", "3000", "--rounds", "0.1", "--only", "batch", "row")
+
+
 @pytest.mark.slow
-def test_the_check_passes_and_fails(small_run, tmp_path):
-    figures = json.loads((small_run / "performance.json").read_text())
+def test_the_check_passes_and_fails(tmp_path):
+    path = tmp_path / "marks.json"
+    assert run("benchmarks.check", *SMALL, "--marks", str(path), "--write-marks").returncode == 0
+    marks = json.loads(path.read_text())
+    assert set(marks["ratios"]) == {"batch", "row"}
     for factor, code in ((1_000.0, 0), (0.001, 1)):
-        changed = {**figures, "check": {name: value * factor for name, value in figures["check"].items()}}
-        path = tmp_path / f"{code}.json"
-        path.write_text(json.dumps(changed))
-        done = run("benchmarks.check", "--plan", "tiny", "--file", str(path))
+        path.write_text(json.dumps({**marks, "ratios": {k: v * factor for k, v in marks["ratios"].items()}}))
+        done = run("benchmarks.check", *SMALL, "--marks", str(path))
         assert done.returncode == code, done.stdout + done.stderr
-        assert ("by more than 20%" in done.stderr) == bool(code)
+        assert ("by more than 20%, twice" in done.stderr) == bool(code)
 
 
-def test_the_check_refuses_figures_of_other_sizes(tmp_path):
-    path = tmp_path / "full.json"
-    path.write_text(json.dumps({"plan": "full", "check": {}}))
-    done = run("benchmarks.check", "--plan", "tiny", "--file", str(path))
-    assert done.returncode == 2
-    assert "of the full plan" in done.stderr
+@pytest.mark.slow
+def test_the_check_measures_another_checkout_in_turns():
+    done = run("benchmarks.check", *SMALL, "--against", str(ROOT))
+    assert done.stdout.count("the other checkout") >= 2, done.stderr
+
+
+def test_the_check_refuses_marks_of_other_sizes(bench, tmp_path):
+    path = tmp_path / "marks.json"
+    path.write_text(json.dumps({"rows": 5, "ratios": {}}))
+    with pytest.raises(SystemExit, match="was measured with 5 rows"):
+        bench("check").main(["--marks", str(path)])
+
+
+def test_the_marks_are_of_every_figure(bench):
+    check = bench("check")
+    marks = json.loads(check.MARKS.read_text())
+    assert set(marks["ratios"]) == set(check.FIGURES)
+    assert marks["rows"] == check.Rounds.rows
 
 
 def test_every_target_can_pass_fail_and_be_missing(bench):
@@ -90,6 +106,7 @@ def test_slower_by_a_fifth_is_the_border(bench):
     slower = bench("check").slower
     assert slower({"a": 1.19, "b": 3.0}, {"a": 1.0, "b": 2.0}) == ["b"]
     assert slower({"new": 9.0}, {}) == []
+    assert bench("check").ratio_of_least([(4.0, 2.0), (3.0, 1.0), (9.0, 1.5)]) == 3.0
 
 
 def test_ratios_are_medians_within_rounds(bench):
