@@ -1,4 +1,4 @@
-"""The `driftvote` command: one thin module for each subcommand."""
+"""The `driftvote` command line: one module for each command, which parses options, calls the library and prints."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from driftvote.cli.compare import compare
 from driftvote.cli.compile import compile
 from driftvote.cli.convert import convert
 from driftvote.cli.demo import demo
-from driftvote.cli.label import label
-from driftvote.cli.report import report
+from driftvote.cli.label import label, report
 from driftvote.cli.simulate import simulate
 from driftvote.cli.spark_label import spark_label
 from driftvote.cli.watch import watch
@@ -25,11 +24,11 @@ from driftvote.errors import DriftvoteError
 from driftvote.kernels._jit import on_compilation
 
 COMPILING = "compiling for this machine; this happens once, and takes about half a minute"
-"""Said to whoever sits at a terminal and wonders."""
+"""Printed on a terminal when compilation starts."""
 
 BUG = 1
 BAD_INPUT = 2
-INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+INTERRUPTED = 130  # the convention of shells: 128 + SIGINT
 NO_READER = 141  # 128 + SIGPIPE
 TERMINATED = 143  # 128 + SIGTERM
 
@@ -59,69 +58,69 @@ for command in (label, watch, check, report, compare, convert, simulate, demo, c
 app.command("spark-label")(spark_label)
 
 
-# The parent of every mistake in the arguments; typer carries it but does not export it.
-_Misuse: Any = typer.BadParameter.__mro__[1]
+# The base class of errors in the arguments, which typer does not export.
+_UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 def main() -> None:
-    """Run the command line; an error is one line and exit code 2, never a traceback."""
+    """Run the command line and exit; an error prints one line, never a traceback, and exits with code 2."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that temporary files are removed
     if sys.stderr.isatty() and sys.argv[1:2] != ["compile"] and "--quiet" not in sys.argv:
-        on_compilation(_say_once(COMPILING))
+        on_compilation(_print_once(COMPILING))
     try:
         code = app(standalone_mode=False) or 0
         sys.stdout.flush()
-        if code == INTERRUPTED:  # typer turns Ctrl-C into this code, and says nothing
+        if code == INTERRUPTED:  # typer turns Ctrl-C into this code without a message
             raise KeyboardInterrupt
         sys.exit(code)
-    except _Misuse as problem:
+    except _UsageError as problem:
         if type(problem).__name__ == "NoArgsIsHelpError":
             problem.show()  # the help text
         else:
-            _complain(f"{problem.format_message()} ('driftvote --help' tells the commands)")
+            _print_error(f"{problem.format_message()} ('driftvote --help' lists the commands)")
     except BrokenPipeError:
-        _leave_quietly()
+        _exit_without_reader()
     except SystemExit as end:  # typer turns a broken pipe into exit code 1
         if isinstance(end.__context__, BrokenPipeError):
-            _leave_quietly()
+            _exit_without_reader()
         raise
     except OSError as problem:
-        _complain(f"{problem.filename or 'output'}: {problem.strerror or problem}; choose another place")
+        _print_error(f"{problem.filename or 'output'}: {problem.strerror or problem}; choose another path")
     except DriftvoteError as problem:
-        _complain(str(problem))
+        _print_error(str(problem))
     except (typer.Abort, KeyboardInterrupt):
-        _complain("interrupted; nothing half-written is left behind")
+        _print_error("interrupted; no incomplete file is left")
         sys.exit(INTERRUPTED)
     except MemoryError:
-        _complain("out of memory; nothing half-written is left behind")
+        _print_error("out of memory; no incomplete file is left")
     except Exception as problem:
         if os.environ.get("DRIFTVOTE_TRACEBACK"):
             raise
-        _complain(
-            f"this should not happen ({type(problem).__name__}: {' '.join(str(problem).split())[:200]}); please"
-            " report it"
-            " with the lines that DRIFTVOTE_TRACEBACK=1 shows"
+        _print_error(
+            f"internal error ({type(problem).__name__}: {' '.join(str(problem).split())[:200]}); please report it with"
+            " the traceback that DRIFTVOTE_TRACEBACK=1 shows"
         )
         sys.exit(BUG)
     sys.exit(BAD_INPUT)
 
 
-def _say_once(sentence: str) -> Callable[[str], None]:
-    said: list[str] = []
+def _print_once(message: str) -> Callable[[str], None]:
+    """A listener that prints a message on its first call."""
+    names: list[str] = []
 
-    def say(name: str) -> None:
-        if not said:
-            said.append(name)
-            typer.echo(f"driftvote: {sentence}", err=True)
+    def listen(name: str) -> None:
+        if not names:
+            names.append(name)
+            _print_error(message)
 
-    return say
+    return listen
 
 
-def _leave_quietly() -> None:
-    """Whoever read our output has gone, as `head` does."""
+def _exit_without_reader() -> None:
+    """Exit silently because the reader of standard output has closed it, as `head` does."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
     sys.exit(NO_READER)
 
 
-def _complain(sentence: str) -> None:
-    typer.echo(f"driftvote: {sentence}", err=True)
+def _print_error(message: str) -> None:
+    typer.echo(f"driftvote: {message}", err=True)

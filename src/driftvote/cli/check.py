@@ -1,54 +1,163 @@
-"""`driftvote check`: has something changed, are too many rows doubtful? The exit code says so."""
+"""`driftvote check`: whether the last rows of a file show drift or too much doubt, as an exit code."""
 
 from __future__ import annotations
 
 import json
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
+import numpy.typing as npt
 import typer
 
-from driftvote.cli.label import REVIEW_BELOW, ReviewBelow
-from driftvote.cli.options import Given, Json, Model, Quiet, Settings, takes_votes
+from driftvote.cli.label import LabelTotals, event_line, event_to_dict, make_labeler, read_line
+from driftvote.cli.options import (
+    REVIEW_BELOW,
+    InputOptions,
+    Json,
+    ModelOptions,
+    Quiet,
+    ReviewBelow,
+    option,
+    takes_options,
+)
+from driftvote.cli.pipeline import StreamLabeler, VoteFile, check_paths, open_votes, read_ahead
+from driftvote.cli.progress import rows_done
+from driftvote.cli.state import SavedModels
+from driftvote.drift import DriftEvent
+from driftvote.errors import DriftvoteError
+from driftvote.live.metrics import Counts, take_snapshot, write_metrics
 
 DRIFT = 3
 DOUBTFUL = 4
-LAST = 1000
-MOST_DOUBTFUL = 0.25
 
 
-@takes_votes
-def check(
-    given: Given,
-    last: Annotated[int, typer.Option("--last", min=1, help="Look for drift and doubt in so many last rows.")] = LAST,
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """The limits of `check`, and what else it reads and writes."""
+
+    last: Annotated[
+        int, option("--last", min=1, help="Check this many rows at the end of each stream.", default=True)
+    ] = 1000
     most_doubtful: Annotated[
-        float, typer.Option("--most-doubtful", min=0.0, max=1.0, help="Share of these rows that may need review.")
-    ] = MOST_DOUBTFUL,
-    review_below: ReviewBelow = REVIEW_BELOW,
-    state: Annotated[
-        Path | None, typer.Option("--state", help="Begin with this state; it is left as it is.", show_default=False)
-    ] = None,
+        float,
+        option("--most-doubtful", min=0.0, max=1.0, help="Share of these rows that may need review.", default=True),
+    ] = 0.25
+    review_below: ReviewBelow = REVIEW_BELOW
+    state: Annotated[Path | None, option("--state", help="Start from this state; it is not changed.")] = None
     metrics: Annotated[
-        Path | None,
-        typer.Option("--metrics", help="Also write metrics for Prometheus to this file (.prom).", show_default=False),
-    ] = None,
-    model: Model = "adaptive",
-    settings: Settings = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+        Path | None, option("--metrics", help="Also write metrics for Prometheus to this file (.prom).")
+    ] = None
+    quiet: Quiet = False
+    json: Json = False
+
+
+@takes_options()
+def check(votes: InputOptions, model: ModelOptions, options: CheckOptions) -> None:
     """Check a file of votes, for CI: exit code 0 if all is well, 3 for drift in the last rows, 4 for too much doubt.
 
     Example: driftvote check votes.csv --last 1000
     """
-    from driftvote.cli.checking import Limits, checked, shown
-    from driftvote.cli.label import Wanted
+    result = check_file(votes, model, options)
+    if options.json:
+        typer.echo(json.dumps(result, indent=2, default=str))
+    elif not options.quiet:
+        typer.echo("\n".join(result_lines(result)))
+    raise typer.Exit(result["exit_code"])
 
-    wanted = Wanted(state=state, model=model, settings=tuple(settings or ()), review_below=review_below, quiet=quiet)
-    found: dict[str, Any] = checked(given, wanted, Limits(last, most_doubtful), metrics)
-    found["exit_code"] = DRIFT if found["drift"] else DOUBTFUL if found["too_doubtful"] else 0
-    if as_json:
-        typer.echo(json.dumps(found, indent=2, default=str))
-    elif not quiet:
-        typer.echo("\n".join(shown(found)))
-    raise typer.Exit(found["exit_code"])
+
+def check_file(votes: InputOptions, model: ModelOptions, options: CheckOptions) -> dict[str, Any]:
+    """Label a file without writing the labels; the result for --json."""
+    check_paths(votes.file, {"--metrics": options.metrics}, force=True)
+    if votes.many_streams and options.metrics is not None:
+        raise DriftvoteError(
+            f"{options.metrics}: metrics are about one stream; select it with --only VALUE, or omit --metrics"
+        )
+    if options.state is not None and not options.state.exists():
+        raise DriftvoteError(f"{options.state}: there is no such state file; omit --state to start without one")
+    saved = SavedModels.read(options.state, votes.many_streams)
+    if options.state is not None:
+        saved.check_classes(votes.declared(), options.state)
+    with open_votes(votes, saved.form) as file:
+        labeler = make_labeler(file, model, saved, options.state, keep_models=True)
+        totals, recent = LabelTotals(file, options.review_below), RecentDoubt(options.last)
+        events: list[tuple[Hashable, DriftEvent]] = []
+        with rows_done("checking", options.quiet) as listen:
+            for rows in read_ahead(file.batches(typed=True)):
+                labeled = labeler.label(rows)
+                totals.add(labeled, rows.gold)
+                recent.add(labeled.needs_review(options.review_below))
+                events += labeled.events
+                listen(totals.rows, file.table.done())
+        result = _result(file, totals, labeler) | _judge(events, recent, labeler, options)
+    if options.metrics is not None:
+        counts = Counts(doubtful_rows=totals.review, tied_rows=int(totals.counts[-1]), labels=totals.labels())
+        for _, event in events:
+            counts.add_event(event.kind, event.row)
+        write_metrics(options.metrics, take_snapshot(labeler.model(), counts))
+        result["outputs"] = {"--metrics": str(options.metrics)}
+    return result
+
+
+class RecentDoubt:
+    """Which of the last rows need review."""
+
+    def __init__(self, last: int) -> None:
+        self._last = last
+        self._parts: deque[npt.NDArray[np.bool_]] = deque()
+        self._rows = 0
+
+    def add(self, review: npt.NDArray[np.bool_]) -> None:
+        """Add the flags of a batch."""
+        self._parts.append(review[-self._last :])
+        self._rows += len(self._parts[-1])
+        while self._rows - len(self._parts[0]) >= self._last:
+            self._rows -= len(self._parts.popleft())
+
+    def flags(self) -> npt.NDArray[np.bool_]:
+        """One flag for each of the last rows."""
+        return np.concatenate([np.zeros(0, bool), *self._parts])[-self._last :]
+
+
+def _result(file: VoteFile, totals: LabelTotals, labeler: StreamLabeler) -> dict[str, Any]:
+    summary = totals.to_dict(labeler)
+    kept = ("file", "rows", "labelers", "streams", "window", "accuracies", "needs_review", "gold", "notes", "seconds")
+    return {key: summary[key] for key in kept if key in summary} | {"classes": file.describe_classes()}
+
+
+def _judge(
+    events: list[tuple[Hashable, DriftEvent]], recent: RecentDoubt, labeler: StreamLabeler, options: CheckOptions
+) -> dict[str, Any]:
+    late = [(stream, event) for stream, event in events if event.row >= labeler.model(stream).n_rows - options.last]
+    flags = recent.flags()
+    share = int(flags.sum()) / max(1, len(flags))
+    too_doubtful = share > options.most_doubtful
+    return {
+        "last": len(flags),
+        "drift": bool(late),
+        "events": [event_to_dict(stream, event) for stream, event in late],
+        "earlier_events": len(events) - len(late),
+        "doubtful": {"rows": int(flags.sum()), "share": share, "most": options.most_doubtful},
+        "too_doubtful": too_doubtful,
+        "exit_code": DRIFT if late else DOUBTFUL if too_doubtful else 0,
+    }
+
+
+def result_lines(result: dict[str, Any]) -> list[str]:
+    """The result as lines of text."""
+    doubt, earlier = result["doubtful"], result["earlier_events"]
+    lines = [*result["notes"], read_line(result), f"classes  {result['classes']}"]
+    lines += [event_line(event) for event in result["events"]]
+    if not result["events"]:
+        lines.append(f"drift    none in the last {result['last']:,} rows{f' ({earlier} before)' if earlier else ''}")
+    lines.append(
+        f"doubt    {doubt['rows']:,} of the last {result['last']:,} rows ({doubt['share']:.1%}) need review;"
+        f" {doubt['most']:.0%} may"
+    )
+    lines += [f"wrote    {path}" for path in result.get("outputs", {}).values()]
+    words = {"drift": "drift", "too_doubtful": "too many doubtful rows"}
+    found = " and ".join(word for key, word in words.items() if result[key])
+    return [*lines, f"result   {found or 'all is well'} (exit code {result['exit_code']})"]

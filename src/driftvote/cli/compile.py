@@ -1,4 +1,4 @@
-"""`driftvote compile`: everything that is compiled on first use, now."""
+"""`driftvote compile`: compile all kernels now instead of on first use."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from driftvote.streams.synthetic import simulate
 ROWS = 3000
 
 
-def compile(quiet: bool = typer.Option(False, "--quiet", help="Say nothing.")) -> None:
-    """Compile for this machine now, and keep it, so that no first call has to: in the image of a container, say.
+def compile(quiet: bool = typer.Option(False, "--quiet", help="Print errors only.")) -> None:
+    """Compile the kernels for this machine and cache them, so that the first call does not wait: for container images.
 
     Example: driftvote compile
     """
@@ -32,12 +32,12 @@ def compile(quiet: bool = typer.Option(False, "--quiet", help="Say nothing.")) -
         if not quiet:
             typer.echo(f"{time.monotonic() - start:5.1f} s  {what}", err=True)
     if not quiet:
-        done = f"compiled {len(names)} functions" if names else "everything had been compiled before"
-        typer.echo(f"{done}; NUMBA_CACHE_DIR chooses the folder that they are kept in")
+        done = f"compiled {len(names)} functions" if names else "everything was compiled before"
+        typer.echo(f"{done}; NUMBA_CACHE_DIR sets the folder of the cache")
 
 
 def exercise() -> Iterator[str]:
-    """Use everything once on a few rows that drift, with and without abstentions; tells what is done."""
+    """Use every kernel once on short streams with and without abstentions; yields what was used."""
     for n_classes in (2, 3):
         for votes in _streams(n_classes):
             for model in _models(n_classes):
@@ -49,7 +49,7 @@ def exercise() -> Iterator[str]:
 
 
 def _streams(n_classes: int) -> Iterator[Codes]:
-    """Votes whose first labeler falls; in the second stream others vote less from there on."""
+    """Votes whose first labeler gets worse half-way; in the second stream others also vote less from there on."""
     accuracies = np.full((ROWS, 5), 0.85)
     accuracies[ROWS // 2 :, 0] = 0.3
     votes = simulate(accuracies, 0, n_classes=n_classes).votes.astype(np.int8)
@@ -70,7 +70,7 @@ def _models(n_classes: int) -> Iterator[LabelModel]:
 
 
 def _use(model: LabelModel, votes: Codes) -> None:
-    """Every door that has a kernel of its own behind it."""
+    """Call every method that uses a kernel of its own."""
     model.update(votes[0])
     model.update(votes[1])
     model.label_stream(votes[2:100])
@@ -79,7 +79,7 @@ def _use(model: LabelModel, votes: Codes) -> None:
     model.predict(votes[:10])
     assert len(out.weights) == len(out.labels)
     if isinstance(model, CommitteeLabelModel):
-        with suppress(MissingExtraError):  # without its solver there is nothing to compile either
+        with suppress(MissingExtraError):  # without the solver there is nothing to compile
             model.certificate()
     if isinstance(model, AdaptiveLabelModel):
         out.explain()

@@ -1,4 +1,4 @@
-"""`driftvote demo`: five labelers that change places half-way."""
+"""`driftvote demo`: a simulated stream whose good and poor labelers swap half-way."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def demo(
     rows: int = typer.Option(20_000, "--rows", min=200, help="Length of the stream."),
     seed: int = typer.Option(0, "--seed", help="Seed of the simulated votes."),
 ) -> None:
-    """Label a simulated stream whose good and poor labelers swap half-way, compare, and write a report.
+    """Label a simulated stream whose good and poor labelers swap half-way, compare methods, and write a report.
 
     Example: driftvote demo --out demo
     """
@@ -44,7 +44,7 @@ def demo(
 
 
 def _report(stream: SimulatedStream, adaptive: LabeledStream, path: Path) -> str:
-    """Write the report, and say where it is or what is missing for it."""
+    """Write the report; the message says where it is, or what is missing for it."""
     report = from_arrays(
         stream.votes,
         out=adaptive,
@@ -60,7 +60,7 @@ def _report(stream: SimulatedStream, adaptive: LabeledStream, path: Path) -> str
 
 
 def _labels_table(stream: SimulatedStream, adaptive: LabeledStream) -> Any:
-    """Everything that the printed table can be checked with: votes, truth, label and what it was made from."""
+    """The labels with votes, truth and estimates, from which the printed table can be recomputed."""
     import pyarrow as pa
 
     table = adaptive.to_frame("pyarrow", per_labeler=True)
@@ -84,7 +84,7 @@ def _table(stream: SimulatedStream, adaptive: LabeledStream) -> Table:
         ("majority vote", majority.codes),
         ("weights from all past", all_past.codes),
         ("driftvote, adaptive window", adaptive.codes),
-        ("true weights (unknown in real life)", _oracle(stream)),
+        ("true weights (unknown in practice)", _oracle(stream)),
     ]:
         first, second = (stream.score(codes, part) for part in (slice(0, half), slice(half, None)))
         table.add_row(name, f"{first:.1%}", f"{second:.1%}", style="bold" if "driftvote" in name else None)
@@ -92,7 +92,7 @@ def _table(stream: SimulatedStream, adaptive: LabeledStream) -> Table:
 
 
 def _oracle(stream: SimulatedStream) -> Ints:
-    """Labels by the log-odds of the true accuracies: the best that anybody could do."""
+    """Labels by the log-odds of the true accuracies: the best possible ones."""
     half = stream.borders[0]
     codes = []
     for part in (slice(0, half), slice(half, None)):
@@ -104,7 +104,7 @@ def _oracle(stream: SimulatedStream) -> Ints:
 
 
 def _windows(adaptive: LabeledStream, half: int) -> str:
-    """The window before the swap, how far it fell and when, and where it stands at the end."""
+    """A sentence about the window before the swap, its smallest size after it, and its size at the end."""
     after = adaptive.windows[half:]
     lowest = int(after.argmin())
     return (

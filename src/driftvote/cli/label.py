@@ -1,204 +1,376 @@
-"""`driftvote label`: votes in, labels out."""
+"""`driftvote label` writes the labels of a file of votes, `driftvote report` a page about them."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import time
+from collections.abc import Hashable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from driftvote.cli.inputs import Votes, votes_in
-from driftvote.cli.labeling import Answer, Labeling, Streams
-from driftvote.cli.options import Force, Given, Json, Model, Quiet, Settings, takes_votes
-from driftvote.cli.outputs import Columns
-from driftvote.cli.places import check_places
+from driftvote.cli.options import (
+    REVIEW_BELOW,
+    Force,
+    InputOptions,
+    Json,
+    ModelOptions,
+    Quiet,
+    ReviewBelow,
+    To,
+    option,
+    takes_options,
+)
+from driftvote.cli.pipeline import (
+    LabeledBatch,
+    ResultColumns,
+    StreamLabeler,
+    VoteFile,
+    WriteBehind,
+    align_codes,
+    check_learns_from_verified,
+    check_paths,
+    open_votes,
+    read_ahead,
+)
 from driftvote.cli.progress import rows_done
-from driftvote.cli.reporting import Reporting
-from driftvote.cli.saved import Saved, mark_of, read_saved, refuse_again, refuse_other_settings, write_saved
-from driftvote.cli.threads import Behind, ahead
-from driftvote.cli.totals import Totals
-from driftvote.cli.which_model import make_model
+from driftvote.cli.state import SavedModels, hash_file
+from driftvote.drift import DriftEvent
 from driftvote.errors import DriftvoteError
 from driftvote.files.atomic import WholeFiles
 from driftvote.files.formats import format_of
 from driftvote.files.rows import VoteRows
 from driftvote.files.writers import Writer, ended, writer_for
+from driftvote.report import ReportBuilder, write_report
+from driftvote.report.page import FORMATS as REPORT_FORMATS
+from driftvote.report.page import check_extra
+from driftvote.votes import show_names
 
-REVIEW_BELOW = 0.7
-ReviewBelow = Annotated[
-    float,
-    typer.Option("--review-below", min=0.0, max=1.0, help="A less probable label needs review; a tie always does."),
-]
+MAX_JSON_EVENTS = 100
+"""Drift events in the JSON summary: the latest ones."""
 
-
-@dataclass(frozen=True)
-class Wanted:
-    """What a run is to make, besides learning."""
-
-    out: str | None = None
-    to: str | None = None
-    report: Path | None = None
-    state: Path | None = None
-    again: bool = False
-    force: bool = False
-    model: str = "adaptive"
-    settings: tuple[str, ...] = ()
-    review_below: float = REVIEW_BELOW
-    per_labeler: frozenset[str] = frozenset()
-    prefix: str = ""
-    quiet: bool = False
+MAX_SHOWN_EVENTS = 3
+"""Drift events in the printed summary."""
 
 
-@takes_votes
-def label(
-    given: Given,
+@dataclass(frozen=True, kw_only=True)
+class LabelOptions:
+    """What a run of `label` or `report` writes."""
+
     out: Annotated[
-        str, typer.Option("--out", "-o", help="File for the labels, format by ending; - is standard output.")
-    ],
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Also write a report: .html or .json.", show_default=False)
-    ] = None,
-    state: Annotated[
-        Path | None, typer.Option("--state", help="Go on from this state, and save it again.", show_default=False)
-    ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Learn from a file that the state knows already.")] = False,
-    model: Model = "adaptive",
-    settings: Settings = None,
-    review_below: ReviewBelow = REVIEW_BELOW,
-    accuracies: Annotated[
-        bool, typer.Option("--accuracies", help="Add the accuracy of each labeler, row by row.")
-    ] = False,
-    weights: Annotated[bool, typer.Option("--weights", help="Add the weight of each labeler, row by row.")] = False,
-    prefix: Annotated[str, typer.Option("--prefix", help="Put before the names of results.", show_default=False)] = "",
-    to: Annotated[
-        str | None, typer.Option("--to", help="Format of the labels, if the name does not tell.", show_default=False)
-    ] = None,
-    force: Force = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
+        str | None, option("--out", "-o", help="File for the labels, format by ending; - is standard output.")
+    ]
+    report: Annotated[Path | None, option("--report", help="Also write a report: .html or .json.")] = None
+    state: Annotated[Path | None, option("--state", help="Continue from this state, and save it again.")] = None
+    again: Annotated[
+        bool, option("--again", help="Learn from a file even if the state has learned from it already.")
+    ] = False
+    review_below: ReviewBelow = REVIEW_BELOW
+    accuracies: Annotated[bool, option("--accuracies", help="Add the accuracy of each labeler at each row.")] = False
+    weights: Annotated[
+        bool, option("--weights", help="Add the weight of each vote: the log-odds that it added to its class.")
+    ] = False
+    to: To = None
+    force: Force = False
+    quiet: Quiet = False
+    json: Json = False
+
+
+@takes_options()
+def label(votes: InputOptions, model: ModelOptions, options: LabelOptions) -> None:
     """Label the rows of a file: a row for each item in time order, a column for each labeler, empty cells for no vote.
 
     Example: driftvote label votes.csv -o labels.parquet --report report.html
     """
-    per_labeler = {name for name, asked in (("accuracies", accuracies), ("weights", weights)) if asked}
-    wanted = Wanted(
-        out, to, report, state, again, force, model, tuple(settings or ()), review_below, frozenset(per_labeler),
-        prefix, quiet,
-    )  # fmt: skip
-    summary, lines = run(given, wanted)
-    if as_json:
-        typer.echo(json.dumps(summary, indent=2, default=str), err=out == "-")
-    elif not quiet:
-        typer.echo("\n".join(lines), err=out == "-")
+    _run_and_print(votes, model, options)
 
 
-def run(given: Given, wanted: Wanted) -> tuple[dict[str, Any], list[str]]:
-    """Label a file; the summary, for machines and for people.
+@takes_options()
+def report(
+    votes: InputOptions,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The report: .html, or .json for the same content.")],
+    model: ModelOptions,
+    review_below: ReviewBelow = REVIEW_BELOW,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Label the rows of a file and show the result on one page that works offline.
 
-    Everything is written beside its place and on disk before the first file appears. Then labels, report and state
-    appear in this order: a crash in between leaves labels without the state that knows of them, and the same command
-    (with --force) makes both again from the same beginning. Never the other way round.
+    Example: driftvote report votes.csv -o report.html --gold truth
     """
-    places = {"--out": wanted.out, "--report": wanted.report}
-    check_places(given.file, places, wanted.force, wanted.state)
-    many = given.stream is not None and given.only is None
-    reporting = Reporting(wanted.report, many, wanted.review_below)
-    saved = Saved(many=many) if wanted.state is None else read_saved(wanted.state, many)
-    form = next(iter(saved.models.values()))._form if saved.models else None
+    options = LabelOptions(out=None, report=out, review_below=review_below, force=force, quiet=quiet, json=as_json)
+    _run_and_print(votes, model, options)
+
+
+def _run_and_print(votes: InputOptions, model: ModelOptions, options: LabelOptions) -> None:
+    summary, lines = label_file(votes, model, options)
+    if options.json:
+        typer.echo(json.dumps(summary, indent=2, default=str), err=options.out == "-")
+    elif not options.quiet:
+        typer.echo("\n".join(lines), err=options.out == "-")
+
+
+def label_file(votes: InputOptions, model: ModelOptions, options: LabelOptions) -> tuple[dict[str, Any], list[str]]:
+    """Label a file and write labels, report and state; the summary comes back as a dict and as lines of text.
+
+    All files are written under temporary names first. Then labels, report and state get their names, in this order: a
+    crash in between leaves labels that the state does not know, and the same command (with --force) produces both again
+    from the same start. The other way round, rows would be lost.
+    """
+    outputs = {"--out": options.out, "--report": options.report}
+    check_paths(votes.file, outputs, options.force, options.state)
+    _check_report(options.report, votes.many_streams)
+    saved = SavedModels.read(options.state, votes.many_streams)
+    if options.state is not None:
+        saved.check_classes(votes.declared(), options.state)
     with ExitStack() as stack:
-        votes = stack.enter_context(votes_in(given, form))
-        if wanted.state is not None:
-            mark = mark_of(votes.table.path)
-            if not wanted.again:
-                refuse_again(saved, mark, wanted.state, votes.table.shown)
-            saved.last_input = {"mark": mark, "file": votes.table.shown, "output": wanted.out}
-        streams = open_streams(votes, wanted, saved)
-        files = stack.enter_context(WholeFiles())
-        writer, columns = _open_output(files, votes, wanted)
-        reporting.settings = {"model": wanted.model, **_shown_settings(streams)}
-        totals = _label_all(votes, wanted, streams, writer, columns, reporting)
-        summary = totals.as_dict(streams, {**places, "--state": wanted.state})
-        reporting.write(files)
-        if wanted.state is not None:
-            saved.models = streams.models
-            write_saved(files.open(wanted.state), saved)
-    return summary, [*votes.notes, *totals.lines(summary)]
-
-
-def open_streams(votes: Votes, wanted: Wanted, saved: Saved) -> Streams:
-    """The models of the state, and new ones where it has none."""
-
-    def make() -> Any:
-        return make_model(wanted.model, votes.form, wanted.settings)
-
-    fresh = make()  # wrong settings are refused before anything is read
-    if votes.roles.verified is not None:
-        fresh._learner()  # and so is a model that does not learn from verified labels
-    if saved.models and wanted.state is not None and (wanted.model != "adaptive" or wanted.settings):
-        refuse_other_settings(saved, fresh, wanted.model, wanted.state)
-    return Streams(make, dict(saved.models), passing=votes.many and votes.given.sort and wanted.state is None)
-
-
-def _shown_settings(streams: Streams) -> dict[str, Any]:
-    """The settings that have a value, without those that only say how votes are written."""
-    params = streams.example().get_params()
-    hidden = ("n_classes", "votes", "classes", "abstain", "labelers")
-    return {key: value for key, value in params.items() if value is not None and key not in hidden}
-
-
-def _open_output(files: WholeFiles, votes: Votes, wanted: Wanted) -> tuple[Writer | None, Columns]:
-    columns = Columns(votes.form, votes.roles.kept, wanted.review_below, wanted.prefix)
-    if wanted.out is None:
-        return None, columns
-    if wanted.out == "-":
-        kind, file = wanted.to or "csv", sys.stdout.buffer
-        return writer_for(kind, file, "standard output"), columns
-    kind, squeezed = format_of(wanted.out, wanted.to, "--to")
-    if squeezed:
-        raise DriftvoteError(
-            f"{wanted.out}: compressed text is read, not written; name it .parquet, or compress it afterwards"
+        file = stack.enter_context(open_votes(votes, saved.form))
+        if options.state is not None:
+            file_hash = hash_file(file.table.path)
+            if not options.again:
+                saved.check_new_input(file_hash, options.state, file.table.shown)
+            saved.last_input = {"mark": file_hash, "file": file.table.shown, "output": options.out}
+        labeler = make_labeler(
+            file, model, saved, options.state, accuracies=options.accuracies, weights=options.weights
         )
-    return writer_for(kind, files.open(wanted.out), wanted.out), columns
+        files = stack.enter_context(WholeFiles())
+        builder = None if options.report is None else _report_builder(file, model, options, labeler)
+        totals = _label_all(file, options, labeler, files, builder)
+        summary = totals.to_dict(labeler, {**outputs, "--state": options.state})
+        if builder is not None:
+            write_report(builder.finish(), files.named(str(options.report)))
+        if options.state is not None:
+            SavedModels(labeler.models, saved.last_input).write(files.open(options.state))
+    return summary, totals.lines(summary)
+
+
+def make_labeler(
+    file: VoteFile, model: ModelOptions, saved: SavedModels, state: Path | None, **keys: bool
+) -> StreamLabeler:
+    """A labeler with the models of the state, and new ones for other streams; wrong settings are refused."""
+    fresh = model.make(file.form)
+    if file.roles.verified is not None:
+        check_learns_from_verified(fresh)
+    if saved.models and state is not None and not model.are_default:
+        saved.check_settings(fresh, model.model, state)
+    keep = {"keep_models": True} if state is not None else {}
+    return StreamLabeler(file, lambda: model.make(file.form), saved.models, **keep | keys)
 
 
 def _label_all(
-    votes: Votes, wanted: Wanted, streams: Streams, writer: Writer | None, columns: Columns, reporting: Reporting
-) -> Totals:
-    """The loop: one thread reads ahead, this one labels, another writes behind."""
-    totals = Totals(votes)
-    labeling = Labeling(streams, votes.table, votes.roles.time or None, votes.many, wanted.per_labeler)
-    typed = writer is None or writer.typed
+    file: VoteFile, options: LabelOptions, labeler: StreamLabeler, files: WholeFiles, builder: ReportBuilder | None
+) -> LabelTotals:
+    """Label all rows: one thread reads ahead, this one labels, another one writes."""
+    totals = LabelTotals(file, options.review_below)
+    columns = ResultColumns(file.form, file.roles.kept, options.review_below)
+    writer = _open_writer(options, files)
 
-    def finish(item: tuple[VoteRows, Answer]) -> None:
-        rows, answer = item
-        batch, review = columns.batch(answer, rows.kept)
+    def finish(item: tuple[VoteRows, LabeledBatch]) -> None:
+        rows, labeled = item
         if writer is not None:
-            writer.write(batch)
-        totals.add(answer, review, rows.gold)
+            writer.write(columns.batch(labeled, rows.kept))
+        totals.add(labeled, rows.gold)
 
-    with rows_done("labeling", wanted.quiet) as listen, ended(writer, wanted.out), _behind(finish) as behind:
+    with rows_done("labeling", options.quiet) as listen, ended(writer, options.out), WriteBehind(finish) as behind:
         done = 0
-        for rows in ahead(votes.batches(typed)):
-            answer = labeling.label(rows)
-            reporting.add(votes, rows, answer)
-            behind.put((rows, answer))
+        for rows in read_ahead(file.batches(writer is None or writer.typed)):
+            labeled = labeler.label(rows)
+            if builder is not None and labeled.stream is not None:
+                ids = None if file.roles.id is None else _ids(rows, file.roles.id)
+                codes = align_codes(rows, labeled.labelers)
+                builder.add(codes, labeled.stream, times=_times(rows), ids=ids, gold=rows.gold)
+            behind.put((rows, labeled))
             done += len(rows)
-            listen(done, votes.table.done())
+            listen(done, file.table.done())
     return totals
 
 
-@contextmanager
-def _behind(work: Any) -> Iterator[Behind]:
-    behind = Behind(work)
-    try:
-        yield behind
-    except BaseException:
-        behind.abandon()
-        raise
-    behind.finish()
+def _open_writer(options: LabelOptions, files: WholeFiles) -> Writer | None:
+    if options.out is None:
+        return None
+    if options.out == "-":
+        return writer_for(options.to or "csv", sys.stdout.buffer, "standard output")
+    return writer_for(output_format(options.out, options.to), files.open(options.out), options.out)
+
+
+def output_format(path: str, to: str | None) -> str:
+    """The format of a file to write; compressed files are refused."""
+    kind, compressed = format_of(path, to, "--to")
+    if compressed:
+        raise DriftvoteError(f"{path}: compressed text is read, not written; name it .parquet, or compress it later")
+    return kind
+
+
+# -- the report ----------------------------------------------------------------------------------
+
+
+def _check_report(path: Path | None, many_streams: bool) -> None:
+    """Refuse a report that cannot be written, before a long file is labeled."""
+    if path is None:
+        return
+    if path.suffix.lower() not in REPORT_FORMATS:
+        raise DriftvoteError(f"{path}: a report is written as .html or .json; choose one of these endings")
+    if path.suffix.lower() != ".json":
+        check_extra()
+    if many_streams:
+        raise DriftvoteError(f"{path}: a report is about one stream; select it with --only VALUE, or omit --report")
+
+
+def _report_builder(
+    file: VoteFile, model: ModelOptions, options: LabelOptions, labeler: StreamLabeler
+) -> ReportBuilder:
+    hidden = ("n_classes", "votes", "classes", "abstain", "labelers")
+    settings = {
+        key: value for key, value in labeler.any_model().get_params().items() if value is not None and key not in hidden
+    }
+    only = "" if file.options.only is None else f", stream {file.options.only}"
+    return ReportBuilder(
+        labelers=[],
+        classes=list(file.form.classes),
+        title=f"{file.table.shown}{only}",
+        source=file.table.shown,
+        settings={"model": model.model, **settings},
+        reading={
+            "file": file.table.shown,
+            "layout": "one vote a line" if file.roles.long else "a column for each labeler",
+            "classes": file.describe_classes(),
+            **file.to_dict()["columns"],
+            **({"order": "sorted by time"} if file.options.sort else {}),
+        },
+        has_gold=file.roles.gold is not None,
+        review_below=options.review_below,
+    )
+
+
+def _ids(rows: VoteRows, name: str) -> Any:
+    if name not in rows.kept.schema.names:
+        return None
+    return rows.kept.column(name).to_numpy(zero_copy_only=False)
+
+
+def _times(rows: VoteRows) -> Any:
+    clock = rows.clock
+    if clock is None or clock.kind != "datetime":
+        return None if clock is None else clock.values
+    unit = {1_000_000_000: "s", 1_000_000: "ms", 1_000: "us", 1: "ns"}[int(clock.scale)]
+    return clock.values.astype(f"datetime64[{unit}]")
+
+
+# -- the summary ---------------------------------------------------------------------------------
+
+
+class LabelTotals:
+    """Counts over all batches of a run, for its summary."""
+
+    def __init__(self, file: VoteFile, review_below: float) -> None:
+        self.file = file
+        self.rows = 0
+        self.counts = np.zeros(file.form.n_classes + 1, np.int64)  # rows by class; ties last
+        self.review = 0
+        self.n_events = 0
+        self.events: list[tuple[Hashable, DriftEvent]] = []  # the latest ones, with the name of their stream
+        self._review_below = review_below
+        self._gold_rows = self._right = 0.0
+        self._start = time.perf_counter()
+
+    def add(self, labeled: LabeledBatch, gold: Any) -> None:
+        """Count a batch; `gold` holds true class codes, -1 where unknown."""
+        codes, n_classes = labeled.codes, self.file.form.n_classes
+        self.rows += len(codes)
+        self.counts += np.bincount(np.where(codes < 0, n_classes, codes), minlength=n_classes + 1)
+        self.review += int(np.count_nonzero(labeled.needs_review(self._review_below)))
+        self.n_events += len(labeled.events)
+        self.events = [*self.events, *labeled.events][-MAX_JSON_EVENTS:]
+        if gold is not None:
+            known = gold >= 0
+            self._gold_rows += int(known.sum())
+            tied = int((codes[known] < 0).sum())
+            self._right += int((codes[known] == gold[known]).sum()) + tied / n_classes
+
+    def labels(self) -> dict[str, int]:
+        """Rows by label."""
+        return {str(value): int(n) for value, n in zip(self.file.form.classes, self.counts, strict=False)}
+
+    def to_dict(self, labeler: StreamLabeler, outputs: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The summary for --json; `outputs` are paths by option."""
+        seconds = time.perf_counter() - self._start
+        summary: dict[str, Any] = {
+            **self.file.to_dict(),
+            "rows": self.rows,
+            "labels": self.labels(),
+            "no_label": int(self.counts[-1]),
+            "needs_review": self.review,
+            "n_events": self.n_events,
+            "events": [event_to_dict(stream, event) for stream, event in self.events],
+            "seconds": round(seconds, 3),
+            "rows_per_second": round(self.rows / seconds) if seconds else None,
+            "outputs": {key: str(path) for key, path in (outputs or {}).items() if path is not None},
+            "notes": list(self.file.notes),
+        }
+        if self._gold_rows:
+            summary["gold"] = {"rows": int(self._gold_rows), "accuracy": self._right / self._gold_rows}
+        if list(labeler.models) == [None]:
+            model = labeler.model()
+            summary["labelers"] = list(model.labelers)
+            summary["window"] = model.window
+            summary["accuracies"] = dict(zip(model.labelers, model.accuracies.tolist(), strict=True))
+            summary["rows_seen"] = model.n_rows
+        else:
+            summary["labelers"] = list(labeler.any_model().labelers)
+            summary["streams"] = len(labeler.models) + labeler.n_finished
+        return summary
+
+    def lines(self, summary: dict[str, Any]) -> list[str]:
+        """The summary as lines of text."""
+        rows = max(1, self.rows)
+        shares = [f"{name} {count / rows:.1%}" for name, count in list(summary["labels"].items())[:8]]
+        if summary["no_label"]:
+            shares.append(f"tied {summary['no_label'] / rows:.1%}")
+        lines = [
+            *summary["notes"],
+            read_line(summary),
+            f"classes  {self.file.describe_classes()}",
+            f"labels   {', '.join(shares)}; {self.review:,} rows ({self.review / rows:.1%}) need review",
+        ]
+        if "accuracies" in summary:
+            shown = show_accuracies(summary["accuracies"])
+            lines.append(f"now      window of {summary['window']:,} rows; accuracy {shown}")
+        if self.n_events > MAX_SHOWN_EVENTS:
+            lines.append(f"drift    {self.n_events:,} events, the last of them:")
+        lines += [event_line(event_to_dict(stream, event)) for stream, event in self.events[-MAX_SHOWN_EVENTS:]]
+        if "gold" in summary:
+            gold = summary["gold"]
+            lines.append(f"gold     {gold['accuracy']:.2%} of {gold['rows']:,} rows with gold are right")
+        lines += [f"wrote    {path}" for path in summary["outputs"].values()]
+        return [*lines, f"time     {summary['seconds']:.1f} s, {summary['rows_per_second'] or 0:,} rows a second"]
+
+
+def event_to_dict(stream: Hashable, event: DriftEvent) -> dict[str, Any]:
+    """An event with the name of its stream, if it has one."""
+    return ({} if stream is None else {"stream": str(stream)}) | event.as_dict()
+
+
+def read_line(summary: dict[str, Any]) -> str:
+    """The line of a printed summary that says what was read."""
+    streams = f" in {summary['streams']:,} streams" if "streams" in summary else ""
+    labelers = f"{len(summary['labelers'])} labelers: {show_names(summary['labelers'])}"
+    return f"read     {summary['file']}: {summary['rows']:,} rows{streams}, {labelers}"
+
+
+def event_line(event: dict[str, Any]) -> str:
+    """The line of a printed summary about a drift event."""
+    stream = f"stream {event['stream']}: " if "stream" in event else ""
+    return f"drift    {stream}{event['sentence']} (noticed at row {event['row']:,})"
+
+
+def show_accuracies(accuracies: dict[str, float]) -> str:
+    """The best eight labelers with their accuracies."""
+    order = sorted(accuracies.items(), key=lambda pair: -pair[1])
+    more = f" and {len(order) - 8} more" if len(order) > 8 else ""
+    return ", ".join(f"{name} {value:.2f}" for name, value in order[:8]) + more

@@ -1,145 +1,264 @@
-"""Options that several commands share: what a file of votes holds, and which model labels it."""
+"""Options that commands share, as dataclasses that travel from the command to the library."""
 
 from __future__ import annotations
 
+import csv
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from driftvote.errors import DriftvoteError
 from driftvote.files.formats import FORMATS
+from driftvote.files.found_classes import declared_format
+from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabelModel, MajorityLabelModel
+from driftvote.votes import VoteFormat
 
-_COLUMNS = "Columns (lists: a,b,c)"
-_VOTES = "How votes are written"
-_FILE = "The file"
+REVIEW_BELOW = 0.7
 
-
-def _option(*names: str, help: str, panel: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=panel, show_default=False)
-
-
-@dataclass(frozen=True)
-class Given:
-    """The votes that a command was given, in the words of the command line."""
-
-    file: Annotated[str, typer.Argument(help=f"File of votes: {', '.join(FORMATS)}; - is standard input.")]
-    labelers: Annotated[
-        str | None,
-        _option(
-            "--labelers",
-            help="Columns with votes, also as patterns ('judge_*'). Default: all that are not named otherwise.",
-            panel=_COLUMNS,
-        ),
-    ] = None
-    id: Annotated[str | None, _option("--id", help="Column that names the row; passes through.", panel=_COLUMNS)] = None
-    time: Annotated[str | None, _option("--time", help="Column of times; checks their order.", panel=_COLUMNS)] = None
-    sort: Annotated[bool, _option("--sort", help="Sort rows by --time first (files of any size).", panel=_COLUMNS)] = (
-        False
-    )
-    stream: Annotated[
-        str | None, _option("--stream", help="Column that tells independent streams apart.", panel=_COLUMNS)
-    ] = None
-    only: Annotated[str | None, _option("--only", help="Read one stream, this value of --stream.", panel=_COLUMNS)] = (
-        None
-    )
-    gold: Annotated[str | None, _option("--gold", help="Column with the true class, where known.", panel=_COLUMNS)] = (
-        None
-    )
-    gold_for_learning: Annotated[
-        str | None,
-        _option(
-            "--gold-for-learning",
-            help="Column with verified classes, empty where there is none: learned from, and the label of their rows.",
-            panel=_COLUMNS,
-        ),
-    ] = None
-    keep: Annotated[
-        str | None, _option("--keep", help="Columns that are no labelers and pass through.", panel=_COLUMNS)
-    ] = None
-    drop: Annotated[str | None, _option("--drop", help="Columns to leave out.", panel=_COLUMNS)] = None
-    text: Annotated[
-        str | None, _option("--text", help="CSV columns to keep as text, though they begin as numbers.", panel=_COLUMNS)
-    ] = None
-    task: Annotated[str | None, _option("--task", help="One vote a line: column of the task.", panel=_COLUMNS)] = None
-    labeler: Annotated[
-        str | None, _option("--labeler", help="One vote a line: column of who votes.", panel=_COLUMNS)
-    ] = None
-    label: Annotated[str | None, _option("--label", help="One vote a line: column of the vote.", panel=_COLUMNS)] = None
-    in_order: Annotated[
-        bool, _option("--in-order", help="One vote a line, without --time: lines are in time order.", panel=_COLUMNS)
-    ] = False
-    classes: Annotated[
-        str | None,
-        _option("--classes", help="Class values in order: ham,spam. Default: found in the file.", panel=_VOTES),
-    ] = None
-    abstain: Annotated[
-        str | None, _option("--abstain", help="Value that means no vote; an empty cell always does.", panel=_VOTES)
-    ] = None
-    votes: Annotated[
-        str | None,
-        _option("--votes", help="snorkel (0..K-1, -1 is no vote) or signed (-1, +1, 0 is no vote).", panel=_VOTES),
-    ] = None
-    n_classes: Annotated[
-        int | None, _option("--n-classes", help="Number of classes with --votes snorkel.", panel=_VOTES)
-    ] = None
-    format: Annotated[str | None, _option("--from", help="Format, where the name does not tell.", panel=_FILE)] = None
-    delimiter: Annotated[
-        str | None, _option("--delimiter", help="Between cells of a CSV, such as ';'.", panel=_FILE)
-    ] = None
-    encoding: Annotated[str, _option("--encoding", help="Of a CSV. Default: utf-8.", panel=_FILE)] = "utf-8"
-
-
-Model = Annotated[
-    str, typer.Option("--model", help="adaptive, paper, majority, all-past, or window:1024 for a fixed window.")
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+To = Annotated[
+    str | None, typer.Option("--to", help="Format to write. Default: by the ending of the name.", show_default=False)
+]
+ReviewBelow = Annotated[
+    float,
+    typer.Option("--review-below", min=0.0, max=1.0, help="A less probable label needs review; a tie always does."),
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="A setting of the model: beta=0.2, windows=[64,256].", show_default=False),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
 
 
-def takes_votes(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command, written with one parameter `given: Given`, an option for each field of it."""
-    own = inspect.signature(command).parameters
-    hints = get_type_hints(command, include_extras=True)
-    shared = get_type_hints(Given, include_extras=True)
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    parameters, annotations = [], {"return": type(None)}
-    for field in fields(Given):
-        required = field.name == "file"
-        default = inspect.Parameter.empty if required else field.default
-        parameters.append(inspect.Parameter(field.name, keyword, default=default, annotation=shared[field.name]))
-    for name, parameter in own.items():
-        if name != "given":
-            parameters.append(parameter.replace(kind=keyword, annotation=hints[name]))
-    annotations |= {parameter.name: parameter.annotation for parameter in parameters}
-
-    @wraps(command)
-    def run(**values: Any) -> None:
-        said = {field.name: values.pop(field.name) for field in fields(Given) if field.name in values}
-        command(given=Given(**said), **values)
-
-    shown: Any = run
-    shown.__signature__ = inspect.Signature(parameters)
-    shown.__annotations__ = annotations
-    del shown.__wrapped__  # else typer would look at the function inside
-    return run
+def option(*names: str, help: str, panel: str | None = None, default: bool = False, **more: Any) -> Any:
+    """A command-line option; its default value is shown in the help only on request."""
+    return typer.Option(*names, help=help, rich_help_panel=panel, show_default=default, **more)
 
 
-def listed(text: str | None) -> list[str]:
-    """The items of a list option; a name that holds a comma is quoted.
+_COLUMNS = "Columns (lists: a,b,c)"
+_VOTES = "How votes are written"
+_FILE = "The file"
+Name = str | None
+Names = tuple[str, ...]
 
-    >>> listed('a, b,"c,d"'), listed(None)
-    (['a', 'b', 'c,d'], [])
+
+@dataclass(frozen=True, kw_only=True)
+class FormatOptions:
+    """How votes are written: their classes and the value of an abstention."""
+
+    classes: Annotated[Names | None, option("--classes", help="Class values in order: ham,spam.", panel=_VOTES)] = None
+    abstain: Annotated[
+        Name, option("--abstain", help="Value that means no vote; an empty cell always does.", panel=_VOTES)
+    ] = None
+    votes: Annotated[
+        Name, option("--votes", help="snorkel (0..K-1, -1 is no vote) or signed (-1, +1, 0 is no vote).", panel=_VOTES)
+    ] = None
+    n_classes: Annotated[
+        int | None, option("--n-classes", help="Number of classes with --votes snorkel.", panel=_VOTES)
+    ] = None
+
+    def declared(self) -> VoteFormat | None:
+        """The format that the options declare, None if they declare none."""
+        if self.votes == "signed" and self.abstain is not None:
+            raise DriftvoteError("--votes signed has its own value for no vote, 0; omit --abstain")
+        return declared_format(self.votes, self.n_classes, self.classes, self.abstain if self.classes else None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputOptions(FormatOptions):
+    """A file of votes: its format and the meaning of its columns."""
+
+    file: Annotated[str, typer.Argument(help=f"File of votes: {', '.join(FORMATS)}; - is standard input.")]
+    labelers: Annotated[
+        Names,
+        option(
+            "--labelers",
+            help="Columns with votes, also as patterns ('judge_*'). Default: all columns without another option.",
+            panel=_COLUMNS,
+        ),
+    ] = ()
+    id: Annotated[Name, option("--id", help="Column of row ids; copied to the output.", panel=_COLUMNS)] = None
+    time: Annotated[Name, option("--time", help="Column of times; they must not decrease.", panel=_COLUMNS)] = None
+    sort: Annotated[bool, option("--sort", help="Sort rows by --time first (files of any size).", panel=_COLUMNS)] = (
+        False
+    )
+    stream: Annotated[Name, option("--stream", help="Column that names independent streams.", panel=_COLUMNS)] = None
+    only: Annotated[Name, option("--only", help="Read one stream: this value of --stream.", panel=_COLUMNS)] = None
+    gold: Annotated[Name, option("--gold", help="Column of true classes, for scoring only.", panel=_COLUMNS)] = None
+    verified: Annotated[
+        Name,
+        option(
+            "--gold-for-learning",
+            help="Column of verified classes, empty where unknown: the model learns from them, and they become labels.",
+            panel=_COLUMNS,
+        ),
+    ] = None
+    keep: Annotated[Names, option("--keep", help="Other columns to copy to the output.", panel=_COLUMNS)] = ()
+    drop: Annotated[Names, option("--drop", help="Columns to ignore.", panel=_COLUMNS)] = ()
+    text: Annotated[Names, option("--text", help="CSV columns to copy as text, not as numbers.", panel=_COLUMNS)] = ()
+    task: Annotated[Name, option("--task", help="One vote a line: column of the task.", panel=_COLUMNS)] = None
+    labeler: Annotated[Name, option("--labeler", help="One vote a line: column of the labeler.", panel=_COLUMNS)] = None
+    label: Annotated[Name, option("--label", help="One vote a line: column of the vote.", panel=_COLUMNS)] = None
+    in_order: Annotated[
+        bool, option("--in-order", help="One vote a line, without --time: lines are in time order.", panel=_COLUMNS)
+    ] = False
+    format: Annotated[Name, option("--from", help="Format. Default: by the ending of the name.", panel=_FILE)] = None
+    delimiter: Annotated[Name, option("--delimiter", help="Between the cells of a CSV: ';'.", panel=_FILE)] = None
+    encoding: Annotated[str, option("--encoding", help="Of a CSV. Default: utf-8.", panel=_FILE)] = "utf-8"
+
+    @property
+    def many_streams(self) -> bool:
+        """Whether the file may hold several streams to label."""
+        return self.stream is not None and self.only is None
+
+    def check(self) -> None:
+        """Refuse options that contradict or need each other."""
+        if self.only is not None and self.stream is None:
+            raise DriftvoteError("--only selects one stream; name the column of streams with --stream")
+        if self.sort and self.time is None:
+            raise DriftvoteError("--sort needs --time, the column to sort by")
+        if self.in_order and self.time is not None:
+            raise DriftvoteError("--in-order and --time both define the order; pass one of them")
+        if self.encoding != "utf-8" and self.format not in (None, "csv", "tsv"):
+            raise DriftvoteError(f"--encoding is for CSV and TSV, not for {self.format}")
+
+    def refuse_verified(self) -> None:
+        """Refuse --gold-for-learning in a command that does not learn from it."""
+        if self.verified is not None:
+            raise DriftvoteError("--gold-for-learning goes with label, report and check; this command ignores it")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+    """The model and its settings."""
+
+    model: Annotated[
+        str, typer.Option("--model", help="adaptive, paper, majority, all-past, or window:1024 for a fixed window.")
+    ] = "adaptive"
+    settings: Settings = None
+
+    @property
+    def are_default(self) -> bool:
+        return self.model == "adaptive" and not self.settings
+
+    def make(self, form: VoteFormat) -> LabelModel:
+        """A new model for votes in this format."""
+        return make_model(self.model, form, self.settings)
+
+
+def make_model(spec: str, form: VoteFormat, settings: Sequence[str] | None = None) -> LabelModel:
+    """The model that `--model` and `--set` describe, for votes in this format."""
+    name, _, size = spec.partition(":")
+    values = _parse_settings(settings or ())
+    kind: Any = AdaptiveLabelModel
+    declared = _format_settings(form)
+    if name == "window" and size.isdigit():
+        kind, declared["window"] = FixedWindowLabelModel, int(size)
+    elif spec == "all-past":
+        kind, declared["window"] = FixedWindowLabelModel, None
+    elif spec == "majority":
+        kind = MajorityLabelModel
+    elif spec not in ("adaptive", "paper"):
+        raise DriftvoteError(
+            f"--model {spec}: there is no such model; choose adaptive, paper, majority, all-past or window:1024"
+        )
+    hidden = ("n_classes", "votes", "classes", "abstain", "labelers", "window")
+    known = [name for name in inspect.signature(kind).parameters if name not in hidden]
+    for name in values:
+        if name not in known:
+            raise DriftvoteError(f"--set {name}: {kind.__name__} has no such setting; it has {', '.join(known)}")
+    model: LabelModel = (kind.paper if spec == "paper" else kind)(**declared, **values)
+    return model
+
+
+def _format_settings(form: VoteFormat) -> dict[str, Any]:
+    """The settings that declare this format to a model."""
+    if form.name == "classes":
+        return {"classes": list(form.classes), "abstain": form.abstain}
+    return {"votes": form.name if form.declared else None, "n_classes": form.n_classes}
+
+
+def _parse_settings(settings: Sequence[str]) -> dict[str, Any]:
+    """The values of `--set`, by name; JSON where possible, otherwise text."""
+    values = {}
+    for text in settings:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise DriftvoteError(f"--set {text}: write name=value, such as --set beta=0.2")
+        try:
+            values[name.strip().replace("-", "_")] = json.loads(value)
+        except ValueError:
+            values[name.strip().replace("-", "_")] = value.strip()
+    return values
+
+
+def split_list(text: str) -> Names:
+    """The items of a list option; quotes allow a comma in a name.
+
+    >>> split_list('a, b,"c,d"')
+    ('a', 'b', 'c,d')
     """
-    import csv
+    return tuple(item.strip() for item in next(csv.reader([text], skipinitialspace=True), []) if item.strip())
 
-    if text is None:
-        return []
-    return [item.strip() for item in next(csv.reader([text], skipinitialspace=True)) if item.strip()]
+
+def takes_options(infos: Mapping[str, Any] | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A decorator that gives a command an option for each field of its parameters that are dataclasses.
+
+    A field is an option if its annotation holds one, or if `infos` has one under its name. A field of the type `Names`
+    is a list option (`a,b,c`).
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        parameters: list[inspect.Parameter] = []
+        groups: dict[str, tuple[Any, dict[str, bool]]] = {}  # by parameter: the dataclass, its options, are they lists
+        for parameter in inspect.signature(command, eval_str=True).parameters.values():
+            kind = parameter.annotation
+            if is_dataclass(kind):
+                found = list(_field_parameters(kind, infos or {}))
+                parameters += [each for each, _ in found]
+                groups[parameter.name] = kind, {each.name: is_list for each, is_list in found}
+            else:
+                parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+
+        @wraps(command)
+        def run(**values: Any) -> None:
+            for name, (kind, options) in groups.items():
+                given = {option: values.pop(option, None) for option in options}
+                values[name] = kind(
+                    **{
+                        option: split_list(value) if options[option] else value
+                        for option, value in given.items()
+                        if value is not None
+                    }
+                )
+            command(**values)
+
+        shown: Any = run
+        shown.__signature__ = inspect.Signature(parameters)
+        shown.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": type(None)}
+        del shown.__wrapped__  # otherwise typer would inspect the function inside
+        return run
+
+    return decorate
+
+
+def _field_parameters(kind: Any, infos: Mapping[str, Any]) -> Iterator[tuple[inspect.Parameter, bool]]:
+    """A parameter for each field of a dataclass that is an option, and whether it is a list option."""
+    hints = get_type_hints(kind, include_extras=True)
+    for field in fields(kind):
+        hint, info = hints[field.name], infos.get(field.name)
+        if hasattr(hint, "__metadata__"):
+            hint, info = get_args(hint)[:2]
+        if info is None:
+            continue
+        is_list = hint in (Names, Names | None)
+        default = None if is_list else inspect.Parameter.empty if field.default is MISSING else field.default
+        shown: Any = str | None if is_list else hint
+        parameter = inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default)
+        yield parameter.replace(annotation=Annotated[shown, info]), is_list

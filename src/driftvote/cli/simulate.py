@@ -1,4 +1,4 @@
-"""`driftvote simulate`: votes of labelers that drift in a known way, with the truth beside them."""
+"""`driftvote simulate`: votes of labelers that drift in a known way, with the true classes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import numpy as np
 import pyarrow as pa
 import typer
 
-from driftvote.cli.options import Force, Json, Quiet, listed
-from driftvote.cli.outputs import Columns
-from driftvote.cli.places import check_places
+from driftvote.cli.options import Force, Json, Quiet, To, split_list
+from driftvote.cli.pipeline import ResultColumns, check_paths
 from driftvote.errors import DriftvoteError
 from driftvote.files.arrays_in import CLASSES, LABELERS, VOTES
 from driftvote.files.atomic import WholeFiles
 from driftvote.files.formats import format_of
 from driftvote.files.table import BATCH
-from driftvote.files.writers import Writer, writer_for
+from driftvote.files.writers import writer_for
 from driftvote.streams.scenarios import SCENARIOS, scenario
 from driftvote.streams.synthetic import SimulatedStream
 from driftvote.votes import declare_votes
@@ -39,26 +38,24 @@ def simulate(
     classes: Annotated[
         str | None, typer.Option("--classes", help="Names of the classes: ham,spam.", show_default=False)
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Another seed, other votes.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the random votes.")] = 0,
     accuracies: Annotated[
         str | None,
-        typer.Option("--accuracies", help="Also write the true accuracies, row by row.", show_default=False),
+        typer.Option("--accuracies", help="Also write the true accuracies of each row.", show_default=False),
     ] = None,
-    to: Annotated[
-        str | None, typer.Option("--to", help="Format of the votes, if the name does not tell.", show_default=False)
-    ] = None,
+    to: To = None,
     force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Make a stream of votes that drift in a known way: columns row, truth, and one for each labeler.
+    """Simulate a stream of votes whose drift is known: columns row, truth, and one for each labeler.
 
     Example: driftvote simulate swap -o votes.csv --classes ham,spam
     """
-    names = listed(classes)
+    names = split_list(classes or "")
     if names and n_classes not in (None, len(names)):
         raise DriftvoteError(f"--n-classes {n_classes} and --classes with {len(names)} names; pass one of them")
-    check_places("-", {"--out": out, "--accuracies": accuracies}, force)
+    check_paths("-", {"--out": out, "--accuracies": accuracies}, force)
     kind = format_of(out, to, "--to")[0]
     stream = scenario(name, n_rows=rows, n_labelers=n_labelers, n_classes=len(names) or n_classes, seed=seed)
     if names and len(names) != stream.n_classes:
@@ -70,7 +67,7 @@ def simulate(
     drift = SCENARIOS[name].drift
     summary: dict[str, Any] = {
         "scenario": name, "drift": drift, "rows": len(stream.truth), "labelers": stream.votes.shape[1],
-        "classes": names or list(range(stream.n_classes)), "borders": list(stream.borders), "seed": seed,
+        "classes": list(names or range(stream.n_classes)), "borders": list(stream.borders), "seed": seed,
         "outputs": {"--out": out} | ({"--accuracies": accuracies} if accuracies else {}),
     }  # fmt: skip
     if as_json:
@@ -80,35 +77,35 @@ def simulate(
         typer.echo(f"wrote    {out}; next: driftvote label {out} --id row --gold truth -o labels.csv")
 
 
-def _write_votes(stream: SimulatedStream, names: list[str], kind: str, file: Any) -> None:
+def _write_votes(stream: SimulatedStream, names: tuple[str, ...], kind: str, file: Any) -> None:
     if kind in ("npy", "npz"):
         _write_arrays(stream, names, kind, file)
         return
     form = declare_votes(classes=names) if names else declare_votes("snorkel", stream.n_classes)
-    columns = Columns(form, (), 0.0)
+    values = ResultColumns(form)
     writer = writer_for(kind, file)
     for part in _parts(stream):
-        found: dict[str, Any] = {"row": pa.array(np.arange(part.start, part.stop))}
+        columns: dict[str, Any] = {"row": pa.array(np.arange(part.start, part.stop))}
         for place in range(stream.votes.shape[1]):
-            found[f"labeler_{place}"] = columns.votes(stream.votes[part, place])
-        found["truth"] = columns.votes(stream.truth[part])
-        writer.write(pa.RecordBatch.from_pydict(found))
+            columns[f"labeler_{place}"] = values.votes(stream.votes[part, place])
+        columns["truth"] = values.votes(stream.truth[part])
+        writer.write(pa.RecordBatch.from_pydict(columns))
     writer.close()
 
 
-def _write_arrays(stream: SimulatedStream, names: list[str], kind: str, file: Any) -> None:
+def _write_arrays(stream: SimulatedStream, names: tuple[str, ...], kind: str, file: Any) -> None:
     if kind == "npy":
         np.save(file, stream.votes)
         return
     labelers = [f"labeler_{place}" for place in range(stream.votes.shape[1])]
-    classes: list[Any] = names or list(range(stream.n_classes))
+    classes: list[Any] = list(names) or list(range(stream.n_classes))
     rows = np.arange(len(stream.truth))
     np.savez(file, row=rows, truth=stream.truth, **{VOTES: stream.votes, LABELERS: labelers, CLASSES: classes})  # type: ignore[arg-type]
 
 
 def _write_accuracies(stream: SimulatedStream, path: str, files: WholeFiles) -> None:
     kind = format_of(Path(path), None, "--accuracies")[0]
-    writer: Writer = writer_for(kind, files.open(path), path)
+    writer = writer_for(kind, files.open(path), path)
     for part in _parts(stream):
         figures = {f"labeler_{i}": pa.array(stream.accuracies[part, i].copy()) for i in range(stream.votes.shape[1])}
         writer.write(pa.RecordBatch.from_pydict({"row": pa.array(np.arange(part.start, part.stop)), **figures}))

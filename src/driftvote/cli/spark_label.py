@@ -8,8 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from driftvote.cli.options import Force, Model, Quiet, Settings, listed
-from driftvote.cli.which_model import format_settings, make_model, read_settings
+from driftvote.cli.options import Force, Quiet, Settings, make_model
+from driftvote.cli.options import _format_settings as format_settings
+from driftvote.cli.options import _parse_settings as read_settings
+from driftvote.cli.options import split_list as _split
 from driftvote.errors import DriftvoteError
 from driftvote.files.found_classes import declared_format
 from driftvote.votes import declare_votes
@@ -33,7 +35,7 @@ def spark_label(
     abstain: Annotated[str | None, _text("--abstain", help="Value that means no vote; null always does.")] = None,
     format: Annotated[str | None, _text("--votes", help="snorkel (0..K-1, -1 is no vote) or signed.")] = None,
     n_classes: Annotated[int | None, _text("--n-classes", help="Number of classes with --votes snorkel.")] = None,
-    model: Model = "adaptive",
+    model: Annotated[str, typer.Option("--model", help="adaptive, paper, majority, ...")] = "adaptive",
     settings: Settings = None,
     accuracies: Annotated[bool, typer.Option("--accuracies", help="Add the accuracy of each labeler.")] = False,
     weights: Annotated[bool, typer.Option("--weights", help="Add the weight of each labeler.")] = False,
@@ -125,3 +127,7 @@ def _run(job: Any, master: str | None, conf: list[str], quiet: bool) -> None:
         raise
     if not quiet:
         typer.echo(f"wrote    {job.out}: {rows:,} rows")
+
+
+def listed(text: str | None) -> list[str]:
+    return list(_split(text or ""))

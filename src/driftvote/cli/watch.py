@@ -3,124 +3,169 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Annotated, Any
+import os
+import sys
+from dataclasses import replace
+from typing import Annotated, Any, get_args
 
 import typer
 
-from driftvote.cli.label import REVIEW_BELOW, ReviewBelow
-from driftvote.cli.options import Model, Quiet, Settings
+from driftvote.cli.label import show_accuracies
+from driftvote.cli.options import FormatOptions, ModelOptions, Quiet, ReviewBelow, option, takes_options
+from driftvote.cli.pipeline import check_paths
+from driftvote.cli.state import SavedModels
+from driftvote.errors import DriftvoteError
+from driftvote.live import LATE, UNKNOWN, WatchOptions
+from driftvote.live.lines import LineSource, stop_on_signals
+from driftvote.live.loop import StreamLoop, warm_up
+from driftvote.live.metrics import check_metrics_extra
+from driftvote.live.state import Position
+from driftvote.models import LabelModel
 
-_VOTES = "How votes are written"
-_ANSWERS = "Answers"
-_STATE = "State"
-_TELL = "Telling"
+_LINES, _ANSWERS, _STATE, _NOTIFY = "Lines", "Answers", "State", "Events and metrics"
+
+_OPTIONS = {
+    "labelers": option(
+        "--labelers", help="Names that may vote: a,b,c. Default: every name that appears.", panel=_LINES
+    ),
+    "unknown": option(
+        "--unknown", help="A vote that is none of the classes: refuse the line, or abstain.", panel=_LINES, default=True
+    ),
+    "late": option(
+        "--late",
+        help="A line whose time decreases: take it in order of arrival, or refuse.",
+        panel=_LINES,
+        default=True,
+    ),
+    "arrival": option("--arrival", help="A line without a time gets the time of its arrival.", panel=_LINES),
+    "keep_ids": option("--keep-ids", help="Store ids, so that later lines can verify rows by id.", panel=_LINES),
+    "review_below": get_args(ReviewBelow)[1],
+    "proba": option("--proba", help="Add the probability of each class.", panel=_ANSWERS),
+    "accuracies": option("--accuracies", help="Add the accuracy of each labeler.", panel=_ANSWERS),
+    "weights": option("--weights", help="Add the weight of each vote: the log-odds that it added.", panel=_ANSWERS),
+    "explain": option("--explain", help="Add each vote with its weight, and the majority.", panel=_ANSWERS),
+    "state": option("--state", help="Continue from this state, and save it regularly.", panel=_STATE),
+    "save_every": option(
+        "--save-every", min=0.0, help="Seconds between saves of state and metrics file.", panel=_STATE, default=True
+    ),
+    "save_lines": option("--save-lines", min=1, help="Also save the state after so many lines.", panel=_STATE),
+    "skip_seen": option(
+        "--skip-seen", help="The input starts from its beginning: skip lines that the state has taken.", panel=_STATE
+    ),
+    "events": option("--events", help="Append drift events to this file as JSON lines.", panel=_NOTIFY),
+    "webhook": option(
+        "--webhook", envvar="DRIFTVOTE_WEBHOOK", help="Post drift events to this URL as JSON.", panel=_NOTIFY
+    ),
+    "metrics": option("--metrics", help="Write metrics for Prometheus to this file (.prom).", panel=_NOTIFY),
+    "metrics_port": option(
+        "--metrics-port", min=0, max=65535, help="Serve metrics for Prometheus on this port.", panel=_NOTIFY
+    ),
+    "metrics_address": option("--metrics-address", help="Address to serve metrics at.", panel=_NOTIFY, default=True),
+    "quiet": get_args(Quiet)[1],
+}
 
 
-def _option(*names: str, help: str, panel: str, default: bool = False, **more: Any) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=panel, show_default=default, **more)
-
-
+@takes_options(_OPTIONS)
 def watch(
-    classes: Annotated[
-        str | None, _option("--classes", help="Class values in order: safe,unsafe.", panel=_VOTES)
-    ] = None,
-    abstain: Annotated[
-        str | None, _option("--abstain", help="Value that means no vote; null always does.", panel=_VOTES)
-    ] = None,
-    votes: Annotated[
-        str | None,
-        _option("--votes", help="snorkel (0..K-1, -1 is no vote) or signed (-1, +1, 0 is no vote).", panel=_VOTES),
-    ] = None,
-    n_classes: Annotated[
-        int | None, _option("--n-classes", help="Number of classes with --votes snorkel.", panel=_VOTES)
-    ] = None,
-    labelers: Annotated[
-        str | None, _option("--labelers", help="Who may vote: a,b,c. Default: whoever is named.", panel=_VOTES)
-    ] = None,
-    unknown: Annotated[
-        str,
-        _option("--unknown", help="A vote without a meaning: refuse the line, or abstain.", panel=_VOTES, default=True),
-    ] = "refuse",
-    late: Annotated[
-        str,
-        _option(
-            "--late", help="A line whose time goes back: take it as it comes, or refuse.", panel=_VOTES, default=True
-        ),
-    ] = "take",
-    arrival: Annotated[
-        bool, _option("--arrival", help="Lines without a time get the time at which they came.", panel=_VOTES)
-    ] = False,
-    keep_ids: Annotated[
-        bool, _option("--keep-ids", help="Remember ids, so that lines may verify rows by id.", panel=_VOTES)
-    ] = False,
-    model: Model = "adaptive",
-    settings: Settings = None,
-    review_below: ReviewBelow = REVIEW_BELOW,
-    proba: Annotated[bool, _option("--proba", help="Add the probability of each class.", panel=_ANSWERS)] = False,
-    accuracies: Annotated[
-        bool, _option("--accuracies", help="Add the accuracy of each labeler.", panel=_ANSWERS)
-    ] = False,
-    weights: Annotated[bool, _option("--weights", help="Add the weight of each labeler.", panel=_ANSWERS)] = False,
-    explain: Annotated[
-        bool, _option("--explain", help="Add each labeler's part in the label.", panel=_ANSWERS)
-    ] = False,
-    state: Annotated[
-        Path | None, _option("--state", help="Go on from this state, and save it now and then.", panel=_STATE)
-    ] = None,
-    save_every: Annotated[
-        float, _option("--save-every", min=0.0, help="Seconds between two saves.", panel=_STATE, default=True)
-    ] = 10.0,
-    save_lines: Annotated[
-        int | None, _option("--save-lines", min=1, help="Save after so many lines, too.", panel=_STATE)
-    ] = None,
-    skip_seen: Annotated[
-        bool,
-        _option("--skip-seen", help="The input begins anew: skip the lines that the state has taken.", panel=_STATE),
-    ] = False,
-    events: Annotated[
-        Path | None, _option("--events", help="Append drift events to this file as JSON lines.", panel=_TELL)
-    ] = None,
-    webhook: Annotated[
-        str | None,
-        _option("--webhook", envvar="DRIFTVOTE_WEBHOOK", help="Post drift events to this URL as JSON.", panel=_TELL),
-    ] = None,
-    metrics: Annotated[
-        Path | None, _option("--metrics", help="Write metrics for Prometheus to this file (.prom).", panel=_TELL)
-    ] = None,
-    metrics_every: Annotated[
-        float, _option("--metrics-every", min=0.0, help="Seconds between two such files.", panel=_TELL, default=True)
-    ] = 10.0,
-    metrics_port: Annotated[
-        int | None, _option("--metrics-port", min=0, max=65535, help="Serve metrics on this port.", panel=_TELL)
-    ] = None,
-    metrics_address: Annotated[
-        str, _option("--metrics-address", help="Address to serve metrics at.", panel=_TELL, default=True)
-    ] = "127.0.0.1",
-    strict: Annotated[bool, typer.Option("--strict", help="Exit with 2 if a line could not be taken.")] = False,
-    quiet: Quiet = False,
+    form: FormatOptions,
+    model: ModelOptions,
+    options: WatchOptions,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit with code 2 if a line was refused.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON, on standard error.")] = False,
 ) -> None:
     """Label lines as they come: JSON votes on standard input, a JSON answer for each at once on standard output.
 
     Example: driftvote watch --classes safe,unsafe --state judges.npz --events events.jsonl < votes.jsonl
     """
-    import os
-
-    from driftvote.cli.watching import Watched, run, shown_summary
-    from driftvote.live.answers import Answers
-    from driftvote.live.loop import Habits
-
-    wanted = Watched(
-        Answers(review_below, proba, accuracies, weights, explain), Habits(late, keep_ids, arrival), votes, n_classes,
-        classes, abstain, labelers, unknown, model, tuple(settings or ()), state, save_every, save_lines, skip_seen,
-        events, webhook, os.environ.get("DRIFTVOTE_WEBHOOK_TOKEN"), metrics, metrics_every, metrics_port,
-        metrics_address, quiet,
-    )  # fmt: skip
-    found = run(wanted)
+    summary = watch_input(form, model, replace(options, webhook_token=os.environ.get("DRIFTVOTE_WEBHOOK_TOKEN")))
     if as_json:
-        typer.echo(json.dumps(found, indent=2), err=True)
-    elif not quiet:
-        typer.echo("\n".join(shown_summary(found)), err=True)
-    if strict and found["malformed_lines"]:
+        typer.echo(json.dumps(summary, indent=2), err=True)
+    elif not options.quiet:
+        typer.echo("\n".join(summary_lines(summary)), err=True)
+    if strict and summary["malformed_lines"]:
         raise typer.Exit(2)
+
+
+def watch_input(form: FormatOptions, model: ModelOptions, options: WatchOptions) -> dict[str, Any]:
+    """Label standard input to its end, or until a signal; the summary comes back."""
+    _check_options(options)
+    stream_model, position = _open_model(form, model, options)
+    lines, rows = position.counts.lines, stream_model.n_rows
+    if sys.stdin is None or sys.stdout is None:
+        raise DriftvoteError("standard input or output is closed; pipe lines of votes through them")
+    with (
+        stop_on_signals() as stop,
+        StreamLoop(stream_model, options, position, sys.stdout.fileno()) as loop,
+    ):
+        warm_up(stream_model, loop.log.info)
+        if lines:
+            last = "" if position.last_id is None else f"id {position.last_id!r}, "
+            loop.log.info(f"continuing after line {lines:,} ({last}row {rows - 1:,})")
+        if options.metrics is not None and options.metrics.suffix != ".prom":
+            loop.log.info(
+                f"note: the textfile collector reads only files that end in .prom, not {options.metrics.name}"
+            )
+        if sys.stdin.isatty():
+            loop.log.info("reading lines of votes from the terminal; Ctrl-D ends the input")
+        loop.run(LineSource(sys.stdin.fileno(), stop), stop)
+    return loop.summary(stop.signal)
+
+
+def _check_options(options: WatchOptions) -> None:
+    """Refuse everything that can be refused before the first line."""
+    files = {"--events": options.events, "--metrics": options.metrics, "--state": options.state}
+    for name, path in files.items():
+        if str(path) == "-":
+            raise DriftvoteError(f"{name} -: standard output is for the answers; name a file")
+    check_paths("-", {"--events": options.events, "--metrics": options.metrics}, force=True, state=options.state)
+    for name, value, choices in (("--unknown", options.unknown, UNKNOWN), ("--late", options.late, LATE)):
+        if value not in choices:
+            raise DriftvoteError(f"{name} {value}: choose {' or '.join(choices)}")
+    if options.skip_seen and options.state is None:
+        raise DriftvoteError("--skip-seen needs --state, which counts the lines taken")
+    if options.metrics_port is not None:
+        check_metrics_extra()
+
+
+def _open_model(form: FormatOptions, model: ModelOptions, options: WatchOptions) -> tuple[LabelModel, Position]:
+    """The model of the state and its position in the stream, or a new model at the start."""
+    if form.classes is None and form.abstain is not None:
+        raise DriftvoteError("--abstain goes with --classes; declare the classes too")
+    declared = form.declared()
+    if options.state is None or not options.state.exists():
+        if declared is None:
+            raise DriftvoteError(
+                "the classes of a stream cannot be found in advance; declare them, such as --classes safe,unsafe, or"
+                " pass --votes snorkel (0..K-1, -1 is no vote)"
+            )
+        return model.make(declared), Position()
+    saved = SavedModels.read(options.state, many_streams=False)
+    saved.check_classes(declared, options.state)
+    stream_model = saved.models[None]
+    if not model.are_default:
+        saved.check_settings(model.make(stream_model._form), model.model, options.state)
+    return stream_model, Position.read(options.state, options.skip_seen)
+
+
+def summary_lines(summary: dict[str, Any]) -> list[str]:
+    """The summary as lines of text."""
+    rows = max(1, summary["rows"])
+    total = "" if summary["lines_now"] == summary["lines"] else f"; {summary['lines']:,} lines in all"
+    odd = [
+        f"{summary[f'{name}_lines']:,} {name}" for name in ("malformed", "late", "blank") if summary[f"{name}_lines"]
+    ]
+    taken = ", ".join([f"{summary['lines_now']:,} lines", *odd])
+    lines = [f"watched  {taken}{total}"]
+    if summary["rows"]:
+        shares = [f"{name} {count / rows:.1%}" for name, count in list(summary["labels"].items())[:8]]
+        if summary["tied_rows"]:
+            shares.append(f"tied {summary['tied_rows'] / rows:.1%}")
+        review, n_events = summary["doubtful_rows"], sum(summary["events"].values())
+        last = f", the last at row {summary['last_event_row']:,}" if n_events else ""
+        lines += [
+            f"labels   {', '.join(shares)}; {review:,} of {rows:,} rows ({review / rows:.1%}) need review",
+            f"drift    {n_events} event{'' if n_events == 1 else 's'}{last}",
+            f"now      window of {summary['window']:,} rows; accuracy {show_accuracies(summary['labelers'])}",
+        ]
+    lines += [f"wrote    {path}" for path in summary["outputs"].values()]
+    return [*lines, f"ended    by {summary['ended_by']}"]

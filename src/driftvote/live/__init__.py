@@ -1,6 +1,44 @@
-"""Watching a stream: a line of votes in, an answer out, and word of what changed.
+"""Labeling a stream of votes line by line, as `driftvote watch` does.
 
-`lines` reads, `reading` understands a line, `answers` writes one, `loop` does it line by line; `keeping` saves the
-state, `figures` counts, `metrics` shows the counts to Prometheus, `announcing` tells people and files, `webhook` other
-programs.
+`lines` reads lines from a file descriptor, `messages` parses a line and formats its answer, `loop` labels line by line,
+`state` saves the model and the position in the input, `metrics` counts and exports to Prometheus, `notify` sends events
+to standard error, to a file and to a webhook.
 """
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+LATE = ("take", "refuse")
+UNKNOWN = ("refuse", "abstain")
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchOptions:
+    """Options of a `StreamLoop`; the help texts of `driftvote watch` describe them."""
+
+    # How lines are read
+    labelers: tuple[str, ...] = ()  # empty: every name that appears
+    unknown: str = "refuse"  # one of UNKNOWN
+    late: str = "take"  # one of LATE
+    arrival: bool = False
+    keep_ids: bool = False
+    # What an answer contains
+    review_below: float = 0.7
+    proba: bool = False
+    accuracies: bool = False
+    weights: bool = False
+    explain: bool = False
+    # State and files
+    state: Path | None = None
+    save_every: float = 10.0  # seconds
+    save_lines: int | None = None
+    skip_seen: bool = False
+    events: Path | None = None
+    webhook: str | None = None
+    webhook_token: str | None = None
+    metrics: Path | None = None
+    metrics_port: int | None = None
+    metrics_address: str = "127.0.0.1"
+    quiet: bool = False

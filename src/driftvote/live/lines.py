@@ -1,8 +1,8 @@
-"""Lines from a file descriptor, one at a time: nothing runs ahead of the answers, and waiting can be cut short.
+"""Lines from a file descriptor, one at a time, with a wait that a timeout or a signal can end.
 
-What has been read but not yet answered is at most one piece (64 kB), as small as a pipe itself; who writes faster than
-we answer has to wait. A signal wakes the waiting through a descriptor of its own, so that no line is lost between its
-arrival and its answer, which reading with an exception out of the signal handler could not promise.
+At most one block (64 kB, the size of a pipe) is read ahead of the answers; a faster writer has to wait. A signal ends
+the wait through a pipe of its own: an exception raised by the signal handler could lose a line between `read` and its
+answer.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from typing import Any
 
 from driftvote.errors import DriftvoteError
 
-PIECE = 1 << 16
-LONGEST = 1 << 24
-"""Bytes of a line; a longer one is no row of votes, and is not held in memory."""
+READ_BYTES = 1 << 16
+MAX_LINE_BYTES = 1 << 24
+"""A longer line is not a row of votes; it is skipped without being held in memory."""
 
 
 class Pause(Enum):
-    """What comes instead of a line."""
+    """What `LineSource.next` returns when there is no line."""
 
-    END = "the input is over"
-    IDLE = "nothing came in the time there was, or a signal did"
-    TOO_LONG = "a line that is too long to be one"
+    END = "end of input"
+    IDLE = "no line before the timeout or a signal"
+    TOO_LONG = "a line of more than MAX_LINE_BYTES"
 
 
 class Stop:
-    """Whether somebody asked to stop, and the descriptor that wakes who waits for lines."""
+    """The signal that asked the loop to stop, if any, and the descriptor that ends a wait for lines."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -43,19 +43,19 @@ class Stop:
         return self.signal is not None
 
     def ask(self, number: int, *_: object) -> None:
-        """The first time: stop after this line. The second time: now."""
+        """Signal handler. The first signal stops after the current line, the second at once."""
         if self.signal is not None:
             raise KeyboardInterrupt
         self.signal = number
 
 
 @contextmanager
-def stopping() -> Iterator[Stop]:
-    """Heed SIGINT, SIGTERM and SIGHUP by finishing the line in hand; a signal that is ignored stays so (nohup)."""
+def stop_on_signals() -> Iterator[Stop]:
+    """A `Stop` that SIGINT, SIGTERM and SIGHUP set; a signal that was ignored before stays ignored (nohup)."""
     stop = Stop()
     numbers = [number for name in ("SIGINT", "SIGTERM", "SIGHUP") if (number := getattr(signal, name, None))]
     before: dict[int, Any] = {number: signal.getsignal(number) for number in numbers}
-    with _woken(stop):
+    with _wakeup_pipe(stop):
         try:
             for number, handler in before.items():
                 if handler is not signal.SIG_IGN:
@@ -67,8 +67,8 @@ def stopping() -> Iterator[Stop]:
 
 
 @contextmanager
-def _woken(stop: Stop) -> Iterator[None]:
-    """Signals write to a pipe that is waited for beside the input, where a system can wait for pipes at all."""
+def _wakeup_pipe(stop: Stop) -> Iterator[None]:
+    """Make signals write to a pipe that `select` can wait for beside the input; Windows cannot select on pipes."""
     if sys.platform == "win32":
         yield
         return
@@ -85,20 +85,20 @@ def _woken(stop: Stop) -> Iterator[None]:
 
 
 class LineSource:
-    """Lines of a descriptor, without their ends; the last one may lack its own."""
+    """Lines of a descriptor without their line ends; the last line may lack its own."""
 
-    def __init__(self, descriptor: int, stop: Stop, longest: int = LONGEST) -> None:
+    def __init__(self, descriptor: int, stop: Stop, max_bytes: int = MAX_LINE_BYTES) -> None:
         self._descriptor = descriptor
         self._stop = stop
-        self._longest = longest
+        self._max_bytes = max_bytes
         self._ready: deque[bytes | Pause] = deque()
-        self._begun: list[bytes] = []  # pieces of a line whose end has not come
+        self._parts: list[bytes] = []  # of the line whose end has not been read yet
         self._length = 0
-        self._dropping = False  # the line in hand is too long: forget it up to its end
+        self._dropping = False  # the current line is too long: discard it up to its end
         self._over = False
 
     def next(self, seconds: float | None) -> bytes | Pause:
-        """The next line; `Pause.IDLE` if there is none within so many seconds (None: however long it takes)."""
+        """The next line, or `Pause.IDLE` if none arrives within so many seconds (None: wait without limit)."""
         while not self._ready:
             if self._over:
                 return Pause.END
@@ -118,42 +118,42 @@ class LineSource:
 
     def _read(self) -> None:
         try:
-            piece = os.read(self._descriptor, PIECE)
+            block = os.read(self._descriptor, READ_BYTES)
         except BlockingIOError:
             return
         except OSError as problem:
             raise DriftvoteError(f"standard input cannot be read ({problem.strerror}); pipe lines into it") from None
-        if not piece:
+        if not block:
             self._over = True
-            if self._begun or self._dropping:
-                self._end_of_line(b"")
+            if self._parts or self._dropping:
+                self._end_line(b"")
             return
-        *ends, rest = piece.split(b"\n")
+        *ends, rest = block.split(b"\n")
         for end in ends:
-            self._end_of_line(end)
-        self._hold(rest)
+            self._end_line(end)
+        self._add_part(rest)
 
-    def _hold(self, part: bytes) -> None:
+    def _add_part(self, part: bytes) -> None:
         if not part or self._dropping:
             return
         self._length += len(part)
-        self._begun.append(part)
-        if self._length > self._longest:
-            self._begun.clear()
+        self._parts.append(part)
+        if self._length > self._max_bytes:
+            self._parts.clear()
             self._dropping = True
 
-    def _end_of_line(self, end: bytes) -> None:
-        self._hold(end)
-        self._ready.append(Pause.TOO_LONG if self._dropping else b"".join(self._begun))
-        self._begun.clear()
+    def _end_line(self, part: bytes) -> None:
+        self._add_part(part)
+        self._ready.append(Pause.TOO_LONG if self._dropping else b"".join(self._parts))
+        self._parts.clear()
         self._length, self._dropping = 0, False
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Everything, at once, however slow the reader is; a reader that has gone is a BrokenPipeError."""
+    """Write all bytes, waiting for a slow reader; raises BrokenPipeError when the reader has closed the pipe."""
     rest = memoryview(data)
     while rest:
         try:
             rest = rest[os.write(descriptor, rest) :]
-        except BlockingIOError:  # noqa: PERF203  # somebody made the pipe so; waiting is what we want
+        except BlockingIOError:  # noqa: PERF203  # the pipe is non-blocking: wait until it takes more
             select.select([], [descriptor], [])

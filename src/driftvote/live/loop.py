@@ -1,160 +1,186 @@
-"""The loop: a line, its answer, what it brought to light, and now and then a save."""
+"""The loop of a live stream: read a line, answer it, report events, save the state from time to time."""
 
 from __future__ import annotations
 
+import threading
 import time
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict
 from typing import Any
 
+from driftvote.drift import DriftEvent, DriftWarning
 from driftvote.errors import DriftvoteError
-from driftvote.live.announcing import EventFile, Voice
-from driftvote.live.answers import Answers, as_line
-from driftvote.live.figures import look_at
-from driftvote.live.keeping import Keeper, Place, Seen, mark_of
+from driftvote.live import WatchOptions
 from driftvote.live.lines import LineSource, Pause, Stop, write_all
-from driftvote.live.metrics import Served, write_metrics
-from driftvote.live.moments import Moments, latest_time
-from driftvote.live.reading import LineError, LineReader, Row, Verification, check_names
-from driftvote.live.webhook import Webhook
+from driftvote.live.messages import (
+    LineError,
+    LineParser,
+    TimeOrder,
+    VerifyMessage,
+    VoteMessage,
+    check_names,
+    format_answer,
+    make_answer,
+    make_error,
+)
+from driftvote.live.metrics import MetricsServer, Snapshot, take_snapshot, write_metrics
+from driftvote.live.notify import EventFile, Log, Webhook
+from driftvote.live.state import Position, StateSaver, hash_line
 from driftvote.models import LabelModel
 
 BOM = b"\xef\xbb\xbf"
-PANEL_EVERY = 1024
-"""Rows between two looks at the panel, for labelers that are near copies."""
+CHECK_LABELERS_EVERY = 1024
+"""Rows between two checks for labelers that are near copies of each other."""
 
-SERVED_EVERY = 1.0
-"""Seconds after which served figures are renewed."""
-
-
-@dataclass
-class Outlets:
-    """Where everything goes; what is None is not wanted."""
-
-    answers: int  # a file descriptor
-    voice: Voice
-    events: EventFile | None = None
-    webhook: Webhook | None = None
-    metrics: Path | None = None
-    metrics_every: float = 10.0
-    served: Served | None = None
+SERVE_EVERY = 1.0
+"""Seconds after which the served metrics are renewed."""
 
 
-@dataclass(frozen=True)
-class Habits:
-    """How lines are taken: late ones, ids, and those without a time."""
+class StreamLoop:
+    """Labels one stream of lines; use it as a context manager, which opens and closes the outputs in `options`.
 
-    late: str = "take"
-    keep_ids: bool = False
-    arrival: bool = False
+    Parameters
+    ----------
+    model
+        The model that learns from the stream.
+    options
+        See `WatchOptions`.
+    position
+        How far the stream has been read before.
+    output
+        File descriptor for the answers.
+    """
 
-
-class Watch:
-    """One stream on its way."""
-
-    def __init__(
-        self,
-        model: LabelModel,
-        reader: LineReader,
-        answers: Answers,
-        place: Place,
-        keeper: Keeper,
-        outlets: Outlets,
-        habits: Habits,
-        seen: Seen,
-    ) -> None:
+    def __init__(self, model: LabelModel, options: WatchOptions, position: Position, output: int) -> None:
         self.model = model
-        self.place = place
-        self.counts = place.counts
-        self.outlets = outlets
-        self._reader = reader
-        self._answers = answers
-        self._keeper = keeper
-        self._habits = habits
-        self._seen = seen
+        self.options = options
+        self.position = position
+        self.counts = position.counts
+        self.log = Log(options.quiet)
+        self.events: EventFile | None = None
+        self.webhook: Webhook | None = None
+        self.server: MetricsServer | None = None
+        self._output = output
+        self._parser = LineParser(model._form, options)
+        self._times = TimeOrder(model, options)
+        self._saver = StateSaver(options.state, options.save_every, options.save_lines)
         self._names = dict.fromkeys(model._families.members.names or model.labelers)
-        self._moments = Moments(latest_time(model), habits.late, habits.arrival)
+        self._lines_before = self.counts.lines
         self._number = 0  # of the line in this input, from 1
-        self._line: bytes | None = b""  # the last one taken
-        self._took = False
-        self._next_metrics = time.monotonic()
-        self._next_look = time.monotonic()
+        self._next_file = self._next_served = time.monotonic()
+        self._outputs = ExitStack()
+
+    def __enter__(self) -> StreamLoop:
+        options = self.options
+        with ExitStack() as stack:
+            if options.webhook is not None:
+                self.webhook = Webhook(options.webhook, self.log.warn, options.webhook_token)
+                stack.callback(self.webhook.close)
+            if options.events is not None:
+                self.events = EventFile(options.events, self.position.stream)
+                stack.callback(self.events.close)
+            if options.metrics_port is not None:
+                self.server = MetricsServer(options.metrics_port, options.metrics_address, self._snapshot())
+                stack.callback(self.server.close)
+                self.log.info(f"metrics are served at http://{options.metrics_address}:{self.server.port}/metrics")
+            self._outputs = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._outputs.close()
 
     def run(self, source: LineSource, stop: Stop) -> None:
-        """Until the input is over or somebody asks to stop; then everything is saved."""
+        """Answer lines until the input ends or a signal asks to stop, then save the state."""
         self._save()  # a crash before the first save must not look like a stream that never began
         try:
             while not stop:
-                line = source.next(self._patience())
+                line = source.next(self._wait())
                 if line is Pause.END:
-                    self._seen.check_end()
+                    self.position.check_end()
                     break
                 if line is not Pause.IDLE:
                     self._take(None if isinstance(line, Pause) else line)
-                self._duties()
-        except (OSError, DriftvoteError):  # the reader has gone, or the input cannot be read: what was learned is kept
-            self.finish()
+                self._do_periodic_work()
+        except (OSError, DriftvoteError):  # the reader has gone, or the input cannot be read: save what was learned
+            self._finish()
             raise
-        self.finish()
+        self._finish()
 
-    def finish(self) -> None:
-        """Everything to its place."""
-        self._remember_line()
-        self._keeper.save(self.model, self.place)
-        self._publish(self.outlets.metrics is not None)
+    def summary(self, signal: int | None = None) -> dict[str, Any]:
+        """What was read and labeled; `signal` is the signal that ended the stream."""
+        now = self._snapshot()
+        outputs = {"--state": self.options.state, "--events": self.options.events, "--metrics": self.options.metrics}
+        return {
+            "lines_now": self.counts.lines - self._lines_before,
+            "ended_by": "end of input" if signal is None else f"signal {signal}",
+            "rows": now.rows,
+            **asdict(self.counts),
+            "labels": now.labels,
+            "events": now.events,
+            "window": now.window,
+            "labelers": {labeler.name: labeler.accuracy for labeler in now.labelers},
+            "webhook": now.posts,
+            "outputs": {option: str(path) for option, path in outputs.items() if path is not None},
+        }
 
-    # -- a line ---------------------------------------------------------------------------------
+    def _finish(self) -> None:
+        self._saver.save(self.model, self.position)
+        self._publish(to_file=True)
+
+    # -- one line ---------------------------------------------------------------------------------
 
     def _take(self, line: bytes | None) -> None:
+        """Answer a line; None stands for one that was too long."""
         self._number += 1
         if self._number == 1 and line is not None:
             line = line.removeprefix(BOM)
-        if self._seen.skips(line):
+        position = self.position
+        if position.skips(line):
             return
         self.counts.lines += 1
         self.counts.last_line_at = time.time()
-        if self.place.first is None:
-            self.place.first = mark_of(line)
-        elif self._number == 1 and self.place.first == mark_of(line):
-            self.outlets.voice.warn(
-                "the input begins with the line that the state began with; if it is the same stream from its beginning,"
-                " stop and pass --skip-seen, or its rows are learned twice"
+        position.last = hash_line(line)
+        if position.first is None:
+            position.first = position.last
+        elif self._number == 1 and position.first == position.last:
+            self.log.warn(
+                "the input starts with the same line as the saved stream; if it is the same stream from its start, stop"
+                " and pass --skip-seen, or its rows are learned twice"
             )
-        self._line, self._took = line, True
         if line is not None and not line.strip():
             self.counts.blank_lines += 1
             return
-        write_all(self.outlets.answers, as_line(self._answered(line)))
+        write_all(self._output, format_answer(self._answer(line)))
 
-    def _answered(self, line: bytes | None) -> dict[str, Any]:
+    def _answer(self, line: bytes | None) -> dict[str, Any]:
         try:
             if line is None:
                 raise LineError("it is longer than 16 MB; a line is one row of votes")
-            said = self._reader.read(line)
-            return self._verify(said) if isinstance(said, Verification) else self._label(said)
+            message = self._parser.parse(line)
+            return self._verify(message) if isinstance(message, VerifyMessage) else self._label(message)
         except DriftvoteError as problem:
             self.counts.malformed_lines += 1
-            self.outlets.voice.complain(f"line {self._number:,}: {problem}")
-            row_id = None if line is None else self._reader.id_in(line)
-            return self._answers.of_error(self._number, row_id, str(problem))
+            self.log.line_error(f"line {self._number:,}: {problem}")
+            return make_error(self._number, self._parser.id_of(line), str(problem))
 
-    def _label(self, row: Row) -> dict[str, Any]:
+    def _label(self, row: VoteMessage) -> dict[str, Any]:
         model, counts, votes = self.model, self.counts, row.votes
-        if not self._names:  # who is declared is there from the first row on
-            votes = dict.fromkeys(self._reader.labelers) | votes
+        if not self._names:  # declared labelers take part from the first row on
+            votes = dict.fromkeys(self._parser.labelers) | votes
         new = [] if votes.keys() <= self._names.keys() else check_names(list(votes), list(self._names))
         if not self._names and not new:
-            raise LineError('nobody is named in "votes"; name the labelers, with null for no vote')
-        moment, late = self._moments.of(row.time)
+            raise LineError('"votes" names no labeler; name the labelers, with null for no vote')
+        moment, late = self._times.place(row.time)
         number = model.n_rows
-        kept = row.id if self._habits.keep_ids else None
-        step = model.update(votes, id=kept, verified=row.verified, time=moment)
-        self._moments.keep(moment)
+        row_id = row.id if self.options.keep_ids else None
+        step = model.update(votes, id=row_id, verified=row.verified, time=moment)
+        self._times.advance(moment)
         counts.late_lines += late
         counts.unknown_votes += len(row.unknown)
         counts.verified_rows += row.verified is not None
-        self.place.last_id = row.id
-        answer = self._answers.of_row(number, row, step)
+        self.position.last_id = row.id
+        answer = make_answer(number, row, step, self.options)
         counts.doubtful_rows += answer["needs_review"]
         if step.code < 0:
             counts.tied_rows += 1
@@ -162,100 +188,108 @@ class Watch:
             label = str(answer["label"])
             counts.labels[label] = counts.labels.get(label, 0) + 1
         if new:
-            self._welcome(new, first=not self._names)
+            self._add_names(new)
         if step.event is not None:
-            answer["event"] = self._tell_event(step.event, row.id)
-        if model.n_rows % PANEL_EVERY == 0:
-            self._look_at_panel(row.id)
+            answer["event"] = int(model.n_detections)
+            counts.add_event(str(step.event.kind), int(step.event.row))
+            self._report("event", answer["event"], step.event, row.id)
+        if model.n_rows % CHECK_LABELERS_EVERY == 0:
+            for warning in model.new_warnings():
+                counts.warnings += 1
+                self._report("warning", counts.warnings, warning, row.id)
         return answer
 
-    def _verify(self, said: Verification) -> dict[str, Any]:
-        if said.by == "id" and not self._habits.keep_ids:
-            raise LineError('rows are verified by the "row" of their answer; pass --keep-ids to do it by "id"')
-        self.model.feedback(said.key, said.label, by=said.by, replace=True)
+    def _verify(self, message: VerifyMessage) -> dict[str, Any]:
+        if message.by == "id" and not self.options.keep_ids:
+            raise LineError('rows are verified by the "row" of their answer; pass --keep-ids to verify by "id"')
+        self.model.feedback(message.key, message.label, by=message.by, replace=True)
         self.counts.verified_rows += 1
-        return self._answers.of_verification(said)
+        return {message.by: message.key, "verified": message.label}
 
-    # -- what it brought to light -----------------------------------------------------------------
-
-    def _welcome(self, new: list[str], first: bool) -> None:
+    def _add_names(self, new: list[str]) -> None:
+        first = not self._names
         self._names.update(dict.fromkeys(new))
         if not first:
-            them = ", ".join(repr(name) for name in new)
-            self.outlets.voice.say(f"line {self._number:,}: {them} joins; {len(self._names)} labelers now")
+            names = ", ".join(repr(name) for name in new)
+            self.log.info(f"line {self._number:,}: {names} joins; {len(self._names)} labelers now")
 
-    def _tell_event(self, event: Any, row_id: Any) -> int:
-        number = int(self.model.n_detections)
-        self.counts.event(str(event.kind), int(event.row))
-        self._tell("event", number, event, row_id)
-        return number
-
-    def _look_at_panel(self, row_id: Any) -> None:
-        for warning in self.model.new_warnings():
-            self.counts.warnings += 1
-            self._tell("warning", self.counts.warnings, warning, row_id)
-
-    def _tell(self, kind: str, number: int, what: Any, row_id: Any) -> None:
-        record = {"type": kind, "stream": self.place.stream, "number": number, "line": self._number}
-        record |= ({} if row_id is None else {"id": row_id}) | what.as_dict()
-        self.outlets.voice.say(f"{kind} {number}, line {self._number:,}: {what.sentence}")
-        if self.outlets.events is not None:
+    def _report(self, kind: str, number: int, report: DriftEvent | DriftWarning, row_id: Any) -> None:
+        """Send an event or a warning to the log, the events file and the webhook."""
+        record = {"type": kind, "stream": self.position.stream, "number": number, "line": self._number}
+        record |= ({} if row_id is None else {"id": row_id}) | report.as_dict()
+        self.log.info(f"{kind} {number}, line {self._number:,}: {report.sentence}")
+        if self.events is not None:
             try:
-                self.outlets.events.add(record)
+                self.events.add(record)
             except OSError as problem:
-                self.outlets.voice.warn(
-                    f"{kind} {number} could not be written to the file ({problem}); labeling goes on"
-                )
-        if self.outlets.webhook is not None:
-            self.outlets.webhook.post({"text": f"driftvote: {what.sentence}", **record})
+                self.log.warn(f"{kind} {number} could not be written to the file ({problem}); labeling continues")
+        if self.webhook is not None:
+            self.webhook.post({"text": f"driftvote: {report.sentence}", **record})
 
-    # -- now and then -----------------------------------------------------------------------------
+    # -- periodic work ----------------------------------------------------------------------------
 
-    def _patience(self) -> float | None:
-        """Seconds until something is due although no line comes."""
-        waits = [self._keeper.wait(self.counts.lines)]
-        if self.outlets.metrics is not None:
-            waits.append(self._next_metrics - time.monotonic())
-        if self.outlets.served is not None:
-            waits.append(self._next_look - time.monotonic())
-        known = [max(0.0, wait) for wait in waits if wait is not None]
-        return min(known) if known else None
+    def _wait(self) -> float | None:
+        """Seconds until periodic work is due even if no line arrives; None: there is none."""
+        waits = [self._saver.wait(self.counts.lines)]
+        if self.options.metrics is not None:
+            waits.append(self._next_file - time.monotonic())
+        if self.server is not None:
+            waits.append(self._next_served - time.monotonic())
+        return min((max(0.0, wait) for wait in waits if wait is not None), default=None)
 
-    def _duties(self) -> None:
-        if self._keeper.due(self.counts.lines):
+    def _do_periodic_work(self) -> None:
+        if self._saver.is_due(self.counts.lines):
             self._save()
         now = time.monotonic()
-        file_due = self.outlets.metrics is not None and now >= self._next_metrics
-        if file_due or (self.outlets.served is not None and now >= self._next_look):
-            self._publish(file_due)
+        file_is_due = self.options.metrics is not None and now >= self._next_file
+        if file_is_due or (self.server is not None and now >= self._next_served):
+            self._publish(file_is_due)
 
     def _save(self) -> None:
-        """In the middle of a stream a full disk is no reason to stop labeling."""
-        self._remember_line()
+        """Save the state; an error in the middle of a stream, such as a full disk, does not stop labeling."""
         try:
-            self._keeper.save(self.model, self.place)
+            self._saver.save(self.model, self.position)
         except OSError as problem:
-            self._keeper.failures += 1
-            self.outlets.voice.warn(
-                f"the state could not be saved ({problem}); labeling goes on, and saving is tried again"
-            )
+            self.log.warn(f"the state could not be saved ({problem}); labeling continues, and saving is tried again")
 
-    def _remember_line(self) -> None:
-        if self._took:
-            self.place.last = mark_of(self._line)
+    def _snapshot(self) -> Snapshot:
+        posts = None if self.webhook is None else dict(self.webhook.posts)
+        return take_snapshot(self.model, self.counts, posts, self._saver.saved_at)
 
     def _publish(self, to_file: bool) -> None:
-        outlets = self.outlets
-        if outlets.metrics is None and outlets.served is None:
+        path = self.options.metrics
+        if path is None and self.server is None:
             return
-        posts = None if outlets.webhook is None else dict(outlets.webhook.posts)
-        found = look_at(self.model, self.counts, posts, self._keeper.saved_at)
-        if outlets.served is not None:
-            outlets.served.found = found
-            self._next_look = time.monotonic() + SERVED_EVERY
-        if to_file and outlets.metrics is not None:
-            self._next_metrics = time.monotonic() + outlets.metrics_every
+        snapshot = self._snapshot()
+        if self.server is not None:
+            self.server.snapshot = snapshot
+            self._next_served = time.monotonic() + SERVE_EVERY
+        if to_file and path is not None:
+            self._next_file = time.monotonic() + max(SERVE_EVERY, self.options.save_every)
             try:
-                write_metrics(outlets.metrics, found)
+                write_metrics(path, snapshot)
             except OSError as problem:
-                outlets.voice.warn(f"the metrics could not be written ({problem}); labeling goes on")
+                self.log.warn(f"the metrics could not be written ({problem}); labeling continues")
+
+
+NOTICE_AFTER = 3.0
+"""Seconds of compilation after which a message says what the user is waiting for."""
+
+WARM_UP_ROWS = 40
+"""More rows than lie between two choices of the window, so that every kernel is used."""
+
+
+def warm_up(model: LabelModel, log: Callable[[str], None]) -> None:
+    """Compile, or load from the cache, the kernels that a model with these settings uses."""
+    notice = threading.Timer(NOTICE_AFTER, log, ["compiling on first use, for about half a minute"])
+    notice.daemon = True
+    notice.start()
+    try:
+        fresh = model.clone()
+        first, second = model.classes[:2]
+        row = {"a": first, "b": second, "c": None}
+        for _ in range(WARM_UP_ROWS):
+            fresh.update(row)
+        fresh.update({**row, "d": first})
+    finally:
+        notice.cancel()

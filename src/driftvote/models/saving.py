@@ -41,6 +41,11 @@ def read_model(path: str | Path, wanted: type, kinds: dict[str, Any]) -> Any:
     kind = kinds.get(header["model"])
     if kind is None or not issubclass(kind, wanted):
         raise StateError(f"{path}: this is the state of {header['model']}, not of {wanted.__name__}; load it with that")
+    return restore(kind, header, arrays, path)
+
+
+def restore(kind: Any, header: dict[str, Any], arrays: Arrays, shown: str | Path) -> Any:
+    """The model of a header and arrays that `state_of` made; `shown` names it in messages."""
     try:
         model = kind(**header["settings"])
         model._roster = Roster(tuple(header["labelers"]), model._roster.closed)
@@ -51,5 +56,5 @@ def read_model(path: str | Path, wanted: type, kinds: dict[str, Any]) -> Any:
             model._engine.restore(arrays)
             model._resume_watch(header.get("watch"), arrays)
     except (TypeError, ValueError) as problem:
-        raise StateError(f"{path}: the state does not fit {header['model']}: {problem}") from problem
+        raise StateError(f"{shown}: the state does not fit {header['model']}: {problem}") from problem
     return model

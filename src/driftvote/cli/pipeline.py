@@ -1,0 +1,502 @@
+"""From a file of votes to labels, batch by batch: read ahead, label with one model per stream, write behind."""
+
+from __future__ import annotations
+
+import copy
+import errno
+import os
+import queue
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from driftvote.cli.options import InputOptions
+from driftvote.doors import Batch, Origin
+from driftvote.drift import DriftEvent
+from driftvote.errors import DriftvoteError
+from driftvote.files.clock import ClockReader
+from driftvote.files.found_classes import declared_format, find_format, shown_classes
+from driftvote.files.opening import opened
+from driftvote.files.roles import Asked, Roles, roles_of
+from driftvote.files.rows import VoteReader, VoteRows, only_stream
+from driftvote.files.table import Table
+from driftvote.kernels.layout import Codes, Floats, Ints
+from driftvote.marks import Marks
+from driftvote.models import LabeledStream, LabelModel
+from driftvote.votes import VoteFormat
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class VoteFile:
+    """An open file of votes: the options it was opened with, its columns and the format of its votes."""
+
+    options: InputOptions
+    table: Table
+    roles: Roles
+    form: VoteFormat
+    declared: bool  # the format was declared, not found in the file
+    notes: tuple[str, ...]
+
+    def batches(self, typed: bool) -> Iterator[VoteRows]:
+        """Rows in the order of labeling; `typed` for outputs that distinguish numbers from text."""
+        options = self.options
+        if self.roles.long:
+            from driftvote.files.long_in import LongReader
+
+            rows = iter(LongReader(self.table, self.roles, self.form, typed, options.text))
+        else:
+            rows = iter(VoteReader(self.table, self.roles, self.form, typed, options.text))
+        if options.only is not None:
+            rows = only_stream(rows, options.only, self.table)
+        if options.sort and not self.roles.long:  # long files are sorted by their reader
+            from driftvote.files.sorting import sorted_rows
+
+            rows = sorted_rows(rows, by_stream=options.many_streams)
+        return rows
+
+    @property
+    def sorted_by_stream(self) -> bool:
+        """Whether all rows of a stream come before those of the next."""
+        return self.options.sort and self.options.many_streams and not self.roles.long
+
+    def describe_classes(self) -> str:
+        """The classes and where they come from."""
+        return f"{shown_classes(self.form)} ({'declared' if self.declared else 'found in the file'})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """How the file is read, for summaries and reports."""
+        roles = self.roles
+        named = {"id": roles.id, "time": roles.time or None, "stream": roles.stream, "gold": roles.gold}
+        return {
+            "file": self.table.shown,
+            "layout": "long" if roles.long else "wide",
+            "classes": list(self.form.classes),
+            "abstain": self.form.abstain,
+            "classes_from": "declared" if self.declared else "file",
+            "columns": {key: value for key, value in named.items() if value},
+        }
+
+
+@contextmanager
+def open_votes(options: InputOptions, form: VoteFormat | None = None) -> Iterator[VoteFile]:
+    """Open a file of votes; `form` is the format of a saved state."""
+    options.check()
+    declared = form or options.declared()
+    with opened(options.file, options.format, options.delimiter, options.encoding, options.labelers) as table:
+        asked = Asked(
+            labelers=options.labelers, id=options.id, time=options.time, stream=options.stream, gold=options.gold,
+            verified=options.verified, keep=options.keep, drop=options.drop, task=options.task, labeler=options.labeler,
+            label=options.label, text=options.text,
+        )  # fmt: skip
+        roles = roles_of(table, asked)
+        if roles.long and options.in_order:
+            roles = replace(roles, time="")
+        known, notes = declared or _stored_format(table, options), list[str]()
+        if known is None:
+            columns = [roles.label] if roles.long else list(roles.labelers)
+            known, notes = find_format(table, columns, options.abstain)
+        yield VoteFile(options, table, roles, known, declared is not None, tuple(notes))
+
+
+def _stored_format(table: Table, options: InputOptions) -> VoteFormat | None:
+    """The format of an NPZ file that holds class values for its codes."""
+    classes = getattr(table, "classes", None)
+    if classes is None or options.abstain is not None:
+        return None
+    if list(classes) == list(range(len(classes))):
+        return declared_format("snorkel", len(classes), None, None)
+    return declared_format(None, None, [str(value) for value in classes], None)
+
+
+Item = TypeVar("Item")
+_END = object()
+
+
+def read_ahead(items: Iterable[Item], ahead: int = 1) -> Iterator[Item]:
+    """The same items, produced in a thread that is at most `ahead` items in front."""
+    ready: queue.Queue[Any] = queue.Queue(ahead)
+    stop = threading.Event()
+
+    def put(item: object) -> bool:
+        while not stop.is_set():
+            with suppress(queue.Full):
+                ready.put(item, timeout=0.1)
+                return True
+        return False
+
+    def work() -> None:
+        source = iter(items)
+        try:
+            for item in source:
+                if not put((item, None)):
+                    break
+            put(_END)
+        except BaseException as problem:  # raised in the thread that asked for the items
+            put((None, problem))
+        finally:
+            close: Any = getattr(source, "close", None)
+            if close is not None:
+                close()
+
+    thread = threading.Thread(target=work, name="reader", daemon=True)
+    thread.start()
+    try:
+        while (entry := ready.get()) is not _END:
+            item, problem = entry
+            if problem is not None:
+                raise problem
+            yield item
+    finally:
+        stop.set()
+        thread.join()
+
+
+# -- labeling ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class LabeledBatch:
+    """Labels of a batch of rows; columns of labelers are in the order of `labelers`."""
+
+    labelers: tuple[str, ...]
+    codes: Ints
+    proba: Floats
+    windows: Ints
+    n_votes: Ints
+    accuracies: Floats | None = None
+    weights: Floats | None = None
+    events: tuple[tuple[Hashable, DriftEvent], ...] = ()  # with the name of their stream
+    stream: LabeledStream | None = None  # of a file without streams
+
+    def probability(self) -> Floats:
+        """Probability of the most likely class of each row."""
+        return max_by_row(self.proba)
+
+    def needs_review(self, below: float) -> Any:
+        """Rows that are tied or less probable than `below`."""
+        return (self.probability() < below) | (self.codes < 0)
+
+
+def max_by_row(table: Floats) -> Floats:
+    """Largest value of each row; with few columns, column by column is faster than `max(axis=1)`."""
+    if table.shape[1] > 8:
+        return np.asarray(table.max(axis=1))
+    best = table[:, 0]
+    for column in range(1, table.shape[1]):
+        best = np.maximum(best, table[:, column])
+    return best
+
+
+class StreamLabeler:
+    """Labels batches in time order with one model for each stream; a file without streams is the stream None.
+
+    Parameters
+    ----------
+    votes
+        The file that the batches come from.
+    make
+        Makes a model for a new stream.
+    models
+        Models of a saved state, by stream.
+    keep_models
+        Hold all models until the end, even if the file is sorted by stream and one model at a time would do.
+    accuracies, weights
+        Which figures of each labeler the batches contain.
+    """
+
+    def __init__(
+        self,
+        votes: VoteFile,
+        make: Callable[[], LabelModel],
+        models: dict[Hashable, LabelModel] | None = None,
+        *,
+        keep_models: bool = False,
+        accuracies: bool = False,
+        weights: bool = False,
+    ) -> None:
+        self.models = dict(models or {})
+        self.n_finished = 0
+        self._votes = votes
+        self._make = make
+        self._keep_models = keep_models or not votes.sorted_by_stream
+        self._accuracies = accuracies
+        self._weights = weights
+        self._clock = ClockReader(votes.table, votes.roles.time) if votes.roles.time else None
+
+    def model(self, stream: Hashable = None) -> LabelModel:
+        """The model of a stream, a new one if there is none."""
+        if stream not in self.models:
+            if not self._keep_models:
+                self.n_finished += len(self.models)
+                self.models.clear()
+            self.models[stream] = self._make()
+        return self.models[stream]
+
+    def any_model(self) -> LabelModel:
+        """One of the models, for what they have in common."""
+        return next(iter(self.models.values())) if self.models else self._make()
+
+    def label(self, rows: VoteRows) -> LabeledBatch:
+        """Learn from these rows and label them."""
+        if not self._votes.options.many_streams:
+            return self._label_stream(None, rows)
+        table = self._votes.table
+        if rows.streams.null_count:
+            row = int(rows.rows[np.argmax(rows.streams.is_null().to_numpy(zero_copy_only=False))])
+            raise DriftvoteError(f"{table.shown}: {table.place(row)}: the stream is empty; every row needs one")
+        named = rows.streams.dictionary_encode()
+        names, member = named.dictionary.to_pylist(), named.indices.to_numpy()
+        order = np.argsort(member, kind="stable")
+        borders = np.searchsorted(member[order], np.arange(len(names) + 1))
+        by_stream = rows.votes_only(order)
+        parts = []
+        for name, first, last in zip(names, borders, borders[1:], strict=False):
+            parts.append(self._label_stream(name, by_stream[first:last]))
+            if len(self.models) > 1:
+                drop_history(self.models[name])
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return _join(parts, back)
+
+    def _label_stream(self, stream: Hashable, rows: VoteRows) -> LabeledBatch:
+        model = self.model(stream)
+        if len(rows.labelers) < 3 and not model.labelers:
+            raise DriftvoteError(
+                f"{self._votes.table.shown}: at least 3 labelers are needed, and there are {len(rows.labelers)}:"
+                f" {', '.join(rows.labelers)}"
+            )
+        if rows.clock is not None and self._clock is not None:
+            where = "" if stream is None else f" in stream {stream!r}"
+            self._clock.check_order(rows.clock, rows.rows, model._last_time, where)
+        out = label_rows(model, rows)
+        return LabeledBatch(
+            out.labelers,
+            out.codes,
+            out.proba,
+            out.windows,
+            out.n_votes,
+            accuracies=out.accuracies if self._accuracies else None,
+            weights=out.vote_weights(align_codes(rows, out.labelers)) if self._weights else None,
+            events=tuple((stream, event) for event in out.events),
+            stream=out if stream is None else None,
+        )
+
+
+def align_codes(rows: VoteRows, labelers: tuple[str, ...]) -> Codes:
+    """The votes in the order of a model's labelers, which may come from a saved state."""
+    if rows.labelers == labelers:
+        return rows.codes
+    codes = np.full((len(rows), len(labelers)), -1, rows.codes.dtype)
+    for column, name in enumerate(rows.labelers):
+        codes[:, labelers.index(name)] = rows.codes[:, column]
+    return codes
+
+
+def _join(parts: list[LabeledBatch], back: Ints) -> LabeledBatch:
+    """Batches of several streams as one, in the order of the file."""
+    labelers = tuple(dict.fromkeys(name for part in parts for name in part.labelers))
+
+    def rows(field: str) -> Any:
+        return np.concatenate([getattr(part, field) for part in parts])[back]
+
+    def columns(field: str) -> Any:
+        if getattr(parts[0], field) is None:
+            return None
+        tables = []
+        for part in parts:
+            wide = np.zeros((len(part.codes), len(labelers)))
+            wide[:, [labelers.index(name) for name in part.labelers]] = getattr(part, field)
+            tables.append(wide)
+        return np.concatenate(tables)[back]
+
+    return LabeledBatch(
+        labelers,
+        rows("codes"),
+        rows("proba"),
+        rows("windows"),
+        rows("n_votes"),
+        accuracies=columns("accuracies"),
+        weights=columns("weights"),
+        events=tuple(event for part in parts for event in part.events),
+    )
+
+
+# The only functions of this package that use private attributes of models.
+
+
+def label_rows(model: LabelModel, rows: VoteRows) -> LabeledStream:
+    """Learn from rows of a file and label them."""
+    times = None if rows.clock is None else rows.clock.ends()
+    marks = None if rows.verified is None else Marks(verified=rows.verified.astype(np.int64))
+    return model._label(Batch(rows.labelers, rows.codes, rows.literal, times, Origin("wide")), marks)
+
+
+def drop_history(model: LabelModel) -> None:
+    """Free the running sums of a model: tens of MB that each of many streams would hold."""
+    model._engine = copy.copy(model._engine)
+
+
+def check_learns_from_verified(model: LabelModel) -> None:
+    """Refuse a model that cannot learn from verified classes."""
+    model._learner()
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+
+class WriteBehind:
+    """Calls `work` with items in a thread, at most one item behind; an error in the thread is raised by `put`.
+
+    A context manager: its end waits for the last item, or discards it after an error.
+    """
+
+    def __init__(self, work: Callable[[Any], None]) -> None:
+        self._work = work
+        self._items: queue.Queue[Any] = queue.Queue(1)
+        self._problem: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while (item := self._items.get()) is not _END:
+            if self._problem is None:
+                try:
+                    self._work(item)
+                except BaseException as problem:
+                    self._problem = problem
+
+    def put(self, item: Any) -> None:
+        """Hand over an item."""
+        self._raise()
+        self._items.put(item)
+
+    def __enter__(self) -> WriteBehind:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None:
+            self._problem = self._problem or InterruptedError()
+        self._items.put(_END)
+        self._thread.join()
+        if kind is None:
+            self._raise()
+
+    def _raise(self) -> None:
+        if self._problem is not None:
+            raise self._problem
+
+
+class ResultColumns:
+    """Converts labels to the columns of an output file."""
+
+    def __init__(self, form: VoteFormat, kept: Sequence[str] = (), review_below: float = 0.0) -> None:
+        self.form = form
+        self._review_below = review_below
+        self._probabilities = list(form.by_class(np.zeros((0, form.n_classes))))
+        self._values = _class_values(form)
+        ours = ["label", "probability", *self._probabilities, "window", "n_votes", "needs_review"]
+        _refuse_repeated([*kept, *ours])
+
+    def batch(self, labeled: LabeledBatch, kept: Any) -> Any:
+        """A record batch: the columns in `kept`, then the results."""
+        columns: dict[str, Any] = {"label": self.labels(labeled.codes), "probability": labeled.probability()}
+        for place, name in enumerate(self._probabilities):
+            columns[name] = np.ascontiguousarray(labeled.proba[:, place])
+        columns["window"] = labeled.windows
+        columns["n_votes"] = labeled.n_votes
+        columns["needs_review"] = labeled.needs_review(self._review_below)
+        for figure, table in (("accuracy", labeled.accuracies), ("weight", labeled.weights)):
+            if table is not None:
+                for place, name in enumerate(labeled.labelers):
+                    columns[f"{figure}_{name}"] = np.ascontiguousarray(table[:, place])
+        return add_columns(kept, columns)
+
+    def votes(self, codes: Any) -> Any:
+        """Votes as class values; an abstention is an empty cell."""
+        places = pa.array(codes.astype(np.int64), mask=codes < 0)
+        if pa.types.is_string(self._values.type):
+            return pa.DictionaryArray.from_arrays(places.cast(pa.int16()), self._values.slice(0, self.form.n_classes))
+        return self._values.take(places)
+
+    def labels(self, codes: Any) -> Any:
+        """Labels as class values; a tie is the value of an abstention, or an empty cell."""
+        if self.form.name == "snorkel":
+            return pa.array(codes)
+        if pa.types.is_integer(self._values.type) and not self._values.null_count:
+            return pa.array(self._values.to_numpy()[codes])
+        if pa.types.is_string(self._values.type):
+            places = np.where(codes < 0, self.form.n_classes, codes).astype(np.int16)
+            if self.form.abstain is None:
+                return pa.DictionaryArray.from_arrays(pa.array(places, mask=codes < 0), self._values[:-1])
+            return pa.DictionaryArray.from_arrays(pa.array(places), self._values)
+        return self._values.take(pa.array(np.where(codes < 0, self.form.n_classes, codes)))
+
+
+def add_columns(kept: Any, columns: dict[str, Any]) -> Any:
+    """A record batch with `columns` to the right of those in `kept`."""
+    names = [*kept.schema.names, *columns]
+    _refuse_repeated(names)
+    arrays = [array if isinstance(array, pa.Array) else pa.array(array) for array in columns.values()]
+    return pa.RecordBatch.from_arrays([*kept.columns, *arrays], names=names)
+
+
+def _refuse_repeated(names: list[str]) -> None:
+    repeated = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if repeated is not None:
+        raise DriftvoteError(
+            f"column {repeated!r} of the file has the name of a result; ignore it with --drop {repeated}, or rename it"
+        )
+
+
+def _class_values(form: VoteFormat) -> Any:
+    """The class values and, last, that of an abstention, as an Arrow array of integers, floats or text."""
+    values = [*form.classes, form.abstain]
+    present = [value for value in values if value is not None]
+    if all(type(value) is int for value in present):
+        return pa.array(values, pa.int64())
+    if all(isinstance(value, (int, float)) for value in present):
+        return pa.array(values, pa.float64())
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def check_paths(
+    source: str, outputs: dict[str, str | Path | None], force: bool, state: str | Path | None = None
+) -> None:
+    """Refuse an output that exists (without --force), that is the input, that is named twice, or that has no folder.
+
+    Called before anything is read, because labeling a long file takes time. `outputs` are by option; `state` may exist.
+    """
+    checked: dict[str, Path] = {}
+    for option, name in [*outputs.items(), ("--state", state)]:
+        if name is None or str(name) == "-":
+            continue
+        path = Path(name)
+        if path.is_dir():
+            raise DriftvoteError(f"{path}: this is a folder; name a file in it")
+        if source != "-" and _same_file(source, path):
+            raise DriftvoteError(f"{path}: {option} is the input itself; choose another name")
+        for other, taken in checked.items():
+            if _same_file(path, taken):
+                raise DriftvoteError(f"{path}: {option} and {other} name one file; choose two names")
+        checked[option] = path
+        if path.exists() and option != "--state" and not force:
+            raise DriftvoteError(f"{path}: the file exists; pass --force to overwrite it, or choose another name")
+        if not path.parent.is_dir():
+            raise DriftvoteError(f"{path}: there is no folder {path.parent}; create it, or choose another folder")
+        if not os.access(path.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path.parent))
+
+
+def _same_file(one: str | Path, other: str | Path) -> bool:
+    try:
+        return os.path.samefile(one, other)
+    except OSError:
+        return os.path.abspath(one) == os.path.abspath(other)

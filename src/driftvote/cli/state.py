@@ -1,0 +1,105 @@
+"""State files of the commands: the model of a file, or the models of all its streams.
+
+A state names the input that it learned from last, so that a job that runs twice does not learn twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from driftvote.errors import DriftvoteError, StateError
+from driftvote.files.found_classes import shown_classes
+from driftvote.files.state import read_states, write_states_to
+from driftvote.models import LabelModel
+from driftvote.models.saving import restore, state_of
+from driftvote.votes import VoteFormat
+
+_EDGE_BYTES = 1 << 20
+
+
+@dataclass
+class SavedModels:
+    """Models by stream (the stream None where a file has no streams), and the last input that they learned from."""
+
+    models: dict[Hashable, LabelModel] = field(default_factory=dict)
+    last_input: dict[str, Any] | None = None
+
+    @classmethod
+    def read(cls, path: Path | None, many_streams: bool) -> SavedModels:
+        """The models in a state file; empty without a path or a file."""
+        if path is None or not path.exists():
+            return cls()
+        states, common = read_states(path)
+        if (None not in states) != many_streams:
+            found, asked = ("one stream", "--stream") if None in states else ("many streams", "one")
+            raise StateError(
+                f"{path}: this is the state of {found}, and the command asks for {asked}; use another state file"
+            )
+        models: dict[Hashable, LabelModel] = {}
+        for name, (header, arrays) in states.items():
+            kind = LabelModel._kinds.get(header["model"])
+            if kind is None:
+                raise StateError(f"{path}: this is the state of {header['model']}, which is not a label model")
+            models[name] = restore(kind, header, arrays, path)
+        return cls(models, common.get("last_input"))
+
+    def write(self, file: BinaryIO) -> None:
+        """Write the models into an open file."""
+        states = {name: state_of(model) for name, model in self.models.items()}
+        write_states_to(file, states, {"last_input": self.last_input})
+
+    @property
+    def form(self) -> VoteFormat | None:
+        """The vote format of the models, None if there are none."""
+        return next((model._form for model in self.models.values()), None)
+
+    def check_settings(self, fresh: LabelModel, spec: str, path: Path) -> None:
+        """Refuse a new model whose kind or settings differ from those of the state."""
+        model = next(iter(self.models.values()))
+        if type(model) is not type(fresh):
+            raise StateError(
+                f"{path}: this is the state of {type(model).__name__}, not of --model {spec}; omit --model"
+            )
+        saved = model.get_params()
+        for name, asked in fresh.get_params().items():
+            if name in ("labelers", "n_jobs") or name not in saved or str(saved[name]) == str(asked):
+                continue
+            if saved[name] != asked:
+                raise StateError(
+                    f"{path}: it was started with {name}={saved[name]!r}, and the command asks for {asked!r}; omit the"
+                    " setting, or start a new state"
+                )
+
+    def check_classes(self, declared: VoteFormat | None, path: Path) -> None:
+        """Refuse declared classes that differ from those of the state."""
+        form = self.form
+        if form is None or declared is None:
+            return
+        if (declared.classes, declared.abstain) != (form.classes, form.abstain):
+            raise StateError(
+                f"{path}: the state reads classes {shown_classes(form)}, the options declare {shown_classes(declared)};"
+                " omit them, or start a new state"
+            )
+
+    def check_new_input(self, file_hash: str, path: Path, shown: str) -> None:
+        """Refuse the input that the state learned from last."""
+        if self.last_input is not None and self.last_input.get("mark") == file_hash:
+            raise DriftvoteError(
+                f"{shown}: {path} has learned from this file already (its labels are in"
+                f" {self.last_input.get('output')}); pass --again to learn from it once more"
+            )
+
+
+def hash_file(path: Path) -> str:
+    """A hash that identifies a file: of its size and of its first and last megabyte."""
+    size = path.stat().st_size
+    digest = hashlib.sha256(str(size).encode())
+    with path.open("rb") as file:
+        digest.update(file.read(_EDGE_BYTES))
+        file.seek(max(0, size - _EDGE_BYTES))
+        digest.update(file.read(_EDGE_BYTES))
+    return digest.hexdigest()

@@ -1,0 +1,305 @@
+"""Lines of a stream: parse a line of votes, check its time, format its answer."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from driftvote.errors import DriftvoteError
+from driftvote.live import WatchOptions
+from driftvote.models import LabelModel, Step
+from driftvote.votes import BAD, VoteFormat, show_names
+
+EXAMPLE = '{"id": "m-1", "votes": {"judge-a": "safe", "judge-b": "unsafe", "judge-c": null}}'
+MAX_LABELERS = 1000
+"""More names than this are a mistake in the input; each new one would add a sum with every other labeler."""
+
+UTC = datetime.timezone.utc
+_DATE, _FRACTION = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\.(\d+)")
+
+
+class LineError(DriftvoteError, ValueError):
+    """A line that is refused; the stream continues without it."""
+
+
+@dataclass(frozen=True)
+class VoteMessage:
+    """A line with votes, as class values of the declared format; None is an abstention."""
+
+    votes: dict[str, Any]
+    id: Any = None
+    time: Any = None
+    verified: Any = None
+    unknown: dict[str, Any] = field(default_factory=dict)  # votes that are no class, counted as abstentions
+
+
+@dataclass(frozen=True)
+class VerifyMessage:
+    """A line without votes: the verified class of an earlier row, named by its id or its row number."""
+
+    key: Any
+    by: str  # "id" or "row"
+    label: Any
+
+
+class LineParser:
+    """Parses lines of votes in one declared format; `options` names the labelers and what unknown votes do."""
+
+    def __init__(self, form: VoteFormat, options: WatchOptions) -> None:
+        self.form = form
+        self.labelers = options.labelers
+        self._unknown_abstain = options.unknown == "abstain"
+
+    def parse(self, line: bytes) -> VoteMessage | VerifyMessage:
+        """The message in a line, or a `LineError` that says what is wrong with it."""
+        found = _parse_object(line)
+        row_id = _check_id(found.get("id"))
+        if "votes" not in found:
+            return self._parse_verification(found, row_id)
+        votes = found["votes"]
+        if not isinstance(votes, dict):
+            raise LineError(f'"votes" must be an object of labelers and votes, not {_show(votes)}; such as {EXAMPLE}')
+        unknown: dict[str, Any] = {}
+        classes = {name: self._parse_vote(name, value, unknown) for name, value in votes.items()}
+        verified = self._parse_verified(found.get("verified"))
+        return VoteMessage(classes, row_id, _check_time(found.get("time")), verified, unknown)
+
+    def id_of(self, line: bytes | None) -> Any:
+        """The id of a refused line, None if it has none that can be read."""
+        try:
+            return None if line is None else _check_id(_parse_object(line).get("id"))
+        except LineError:
+            return None
+
+    def _parse_vote(self, name: str, value: Any, unknown: dict[str, Any]) -> Any:
+        if self.labelers and name not in self.labelers:
+            raise LineError(
+                f"{name!r} is not one of the labelers {show_names(self.labelers)}; declare it with --labelers too"
+            )
+        if not isinstance(value, (str, int, float, type(None))):
+            raise LineError(f"labeler {name!r}: {_show(value)} is not a vote; write one class, or null")
+        code = self.form.code_of(value, lenient=True)
+        if code != BAD:
+            return None if code < 0 else self.form.classes[code]
+        if self._unknown_abstain:
+            unknown[name] = str(value) if isinstance(value, float) else value  # JSON has no infinity
+            return None
+        raise LineError(
+            f"labeler {name!r}: {_show(value)} is not a vote; read as {self.form.describe_values('null')}; correct it,"
+            " or pass --unknown abstain to count such a vote as an abstention"
+        )
+
+    def _parse_verified(self, value: Any) -> Any:
+        if value is None:
+            return None
+        code = self.form.code_of(value, lenient=True) if isinstance(value, (str, int, float)) else BAD
+        if code < 0:
+            raise LineError(f'"verified" is {_show(value)}, which is none of the classes {self.form.show_classes()}')
+        return self.form.classes[code]
+
+    def _parse_verification(self, found: dict[str, Any], row_id: Any) -> VerifyMessage:
+        label, row = self._parse_verified(found.get("verified")), found.get("row")
+        if label is None:
+            raise LineError(f'there are no "votes"; a line is an object such as {EXAMPLE}')
+        if (row is None) == (row_id is None):
+            raise LineError('"verified" without votes needs the earlier row: its "id", or the "row" of its answer')
+        if row is None:
+            return VerifyMessage(row_id, "id", label)
+        if not isinstance(row, int) or isinstance(row, bool):
+            raise LineError(f'"row" is {_show(row)}; write the whole number of the answer')
+        return VerifyMessage(row, "row", label)
+
+
+def check_names(names: Sequence[str], known: Sequence[str]) -> list[str]:
+    """The names that are not known yet, or an error if they cannot join the labelers."""
+    new = [name for name in names if name not in known]
+    for name in new:
+        if not name.strip() or any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise LineError(f"{name!r} cannot be the name of a labeler; write readable text")
+    if len(known) + len(new) < 3:
+        raise LineError(
+            f"at least 3 labelers are needed, and {len(known) + len(new)} are named so far; name all of them in the"
+            " first line (null for no vote), or with --labelers"
+        )
+    if len(known) + len(new) > MAX_LABELERS:
+        raise LineError(
+            f"labeler {new[0]!r} would be one of more than {MAX_LABELERS:,}; check that names and votes are not"
+            " swapped, or declare the names with --labelers"
+        )
+    return new
+
+
+def _parse_object(line: bytes) -> dict[str, Any]:
+    try:
+        found = json.loads(line.decode(), object_pairs_hook=_unique_keys, parse_constant=_check_constant)
+    except UnicodeDecodeError:
+        raise LineError("it is not UTF-8; write the lines as UTF-8") from None
+    except LineError:
+        raise
+    except (ValueError, RecursionError) as problem:
+        raise LineError(f"it is not JSON ({problem}); a line is one object such as {EXAMPLE}") from None
+    if not isinstance(found, dict):
+        raise LineError(f"it is {_show(found)}, not an object such as {EXAMPLE}")
+    return found
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; a repeated key is refused, because two votes of one labeler contradict each other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for place, key in enumerate(keys) if key in keys[:place])
+        raise LineError(f"{repeated!r} is there twice; keep one of them")
+    return found
+
+
+def _check_constant(name: str) -> None:
+    """None for NaN, which programs write for a missing number; infinities are refused."""
+    if name != "NaN":
+        raise LineError(f"{name} is not a vote; write a class, or null")
+
+
+def _check_id(value: Any) -> Any:
+    if value is None or (isinstance(value, (str, int)) and not isinstance(value, bool)):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    raise LineError(f'"id" is {_show(value)}; write text or a number')
+
+
+def _show(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+# -- times ---------------------------------------------------------------------------------------
+
+
+def _check_time(value: Any) -> Any:
+    """A number, a datetime in UTC (from ISO 8601), or text that sorts."""
+    if isinstance(value, str):
+        return parse_time(value)
+    if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    raise LineError(f'"time" is {_show(value)}; write a number, or a time such as "2026-05-31T14:20:00Z"')
+
+
+def parse_time(text: str) -> datetime.datetime | str:
+    """The time that a text writes in ISO 8601, UTC if it has no zone; any other text is returned unchanged.
+
+    >>> parse_time("2026-05-31T14:20:00+02:00").isoformat(), parse_time("20260531"), parse_time("week 7")
+    ('2026-05-31T12:20:00+00:00', '20260531', 'week 7')
+    >>> parse_time("2026-05-31 14:20:07.123456789Z").isoformat()
+    '2026-05-31T14:20:07.123456+00:00'
+    """
+    short = text.strip()
+    if not _DATE.match(short):
+        return text
+    short = f"{short[:-1]}+00:00" if short[-1] in "Zz" else short
+    short = _FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", short)  # Python 3.10 knows 3 and 6 digits only
+    try:
+        moment = datetime.datetime.fromisoformat(short)
+    except ValueError:
+        return text
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+class TimeOrder:
+    """The times of rows, which never decrease.
+
+    A line whose time is before that of an earlier one gets the time of the row before it, or is refused
+    (`options.late`). With `options.arrival` a line without a time gets the time of its arrival.
+    """
+
+    def __init__(self, model: LabelModel, options: WatchOptions) -> None:
+        self._last = _last_time(model)
+        self._refuse_late = options.late == "refuse"
+        self._arrival = options.arrival
+
+    def place(self, given: Any) -> tuple[Any, bool]:
+        """The time of a row whose line has the time `given`, and whether the line was late."""
+        moment = datetime.datetime.now(UTC) if given is None and self._arrival else given
+        if moment is None or self._last is None:
+            return moment, False
+        kind, before = _kind_of(moment), _kind_of(self._last)
+        if kind != before:
+            raise LineError(f'"time" is a {kind}, and was a {before} in the lines before; keep to one kind')
+        if moment >= self._last:
+            return moment, False
+        if self._refuse_late:
+            raise LineError(
+                f"its time {moment} is before {self._last} of the row before it; send lines in time order, or pass"
+                " --late take"
+            )
+        return self._last, given is not None
+
+    def advance(self, moment: Any) -> None:
+        """Record the time of a row that was labeled."""
+        if moment is not None:
+            self._last = moment
+
+
+def _kind_of(moment: Any) -> str:
+    if isinstance(moment, datetime.datetime):
+        return "date and time"
+    return "text" if isinstance(moment, str) else "number"
+
+
+def _last_time(model: LabelModel) -> Any:
+    """The time of the last row that a model has seen, as lines write it."""
+    if model._last_time is None:
+        return None
+    kind, value = model._last_time
+    if kind != "datetime":
+        return value
+    return datetime.datetime(1970, 1, 1, tzinfo=UTC) + datetime.timedelta(microseconds=int(value) // 1000)
+
+
+# -- answers -------------------------------------------------------------------------------------
+
+
+def make_answer(number: int, row: VoteMessage, step: Step, options: WatchOptions) -> dict[str, Any]:
+    """The answer to a line of votes; `number` is the row's number in the stream, from 0."""
+    probability = step.probability
+    answer: dict[str, Any] = {} if row.id is None else {"id": row.id}
+    answer |= {
+        "row": number,
+        "label": step.label,
+        "probability": probability,
+        "window": step.window,
+        "n_votes": sum(vote is not None for vote in row.votes.values()),
+        "needs_review": step.code < 0 or probability < options.review_below,
+    }
+    if row.unknown:
+        answer["unknown"] = row.unknown
+    if row.verified is not None:
+        answer["verified"] = row.verified
+    if options.proba:
+        answer["proba"] = dict(zip(map(str, step.classes), step.proba.tolist(), strict=True))
+    if options.accuracies:
+        answer["accuracies"] = dict(zip(step.labelers, step.accuracies.tolist(), strict=True))
+    if options.weights or options.explain:
+        explanation = step.explain().as_dict()
+        if options.weights:
+            weights = {part["labeler"]: part["weight"] for part in explanation["votes"]}
+            answer["weights"] = {name: weights[name] for name in step.labelers}
+        if options.explain:
+            answer["explain"] = {key: explanation[key] for key in ("majority", "overruled", "votes")}
+    return answer
+
+
+def make_error(line: int, row_id: Any, problem: str) -> dict[str, Any]:
+    """The answer to a refused line, so that every line has an answer."""
+    return ({} if row_id is None else {"id": row_id}) | {"line": line, "error": problem}
+
+
+def format_answer(answer: dict[str, Any]) -> bytes:
+    """The answer as one line of ASCII JSON."""
+    return json.dumps(answer, separators=(", ", ": ")).encode() + b"\n"
