@@ -24,8 +24,9 @@ from benchmarks.plan import ROOT, Case
 from benchmarks.streams import make_votes
 from benchmarks.timing import interleave, middle, ratio
 from driftvote import AdaptiveLabelModel
-from driftvote.cli.label import Wanted, run
-from driftvote.cli.options import Given
+from driftvote.cli.label import LabelOptions
+from driftvote.cli.label import label_file as run_label
+from driftvote.cli.options import InputOptions, ModelOptions
 
 PAGE = ROOT / "docs" / "files.md"
 LABELERS = 6
@@ -43,7 +44,8 @@ def make_parquet(rows: int, path: Path) -> np.ndarray:
 
 def label_file(votes: Path, labels: Path, **given: Any) -> None:
     """What `driftvote label` does, in this process."""
-    run(Given(file=str(votes), **given), Wanted(out=str(labels), force=True, quiet=True))
+    options = LabelOptions(out=str(labels), force=True, quiet=True)
+    run_label(InputOptions(file=str(votes), **given), ModelOptions(), options)
 
 
 def beside_memory(rows: int, folder: Path, rounds: int) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def latency(labelers: int, rows: int, *options: object, warm: int = 2000) -> dic
 
 def latencies(rows: int, folder: Path) -> dict[str, dict[str, float]]:
     """For panels of 6 and of 20, and with everything switched on."""
-    kept = ["--state", folder / "s.npz", "--save-every", 1, "--metrics", folder / "m.prom", "--metrics-every", 1]
+    kept = ["--state", folder / "s.npz", "--save-every", 1, "--metrics", folder / "m.prom"]
     everything = [*kept, "--events", folder / "e.jsonl", "--proba", "--accuracies", "--weights", "--keep-ids"]
     return {
         "6 labelers": latency(6, rows),

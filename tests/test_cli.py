@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 import subprocess
 import sys
@@ -13,11 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import typer
-from rich.console import Console
 from typer.testing import CliRunner
 
 from driftvote import DriftvoteError, __version__, cli
-from driftvote.cli import progress
 from driftvote.files.labels import write_table
 
 from streams_for_tests import rows_for
@@ -75,7 +72,7 @@ def test_every_option_is_documented():
 MISTAKES = [
     (["demo", "--rows", "x"], "Invalid value for '--rows'"),
     (["dem"], "No such command 'dem'"),
-    (["demo", "--out", "{file}/x"], "file/x: Not a directory; choose another place"),
+    (["demo", "--out", "{file}/x"], "file/x: Not a directory; choose another path"),
 ]
 
 
@@ -94,8 +91,8 @@ def test_a_mistake_is_one_line_and_exit_code_2(tmp_path, arguments, message):
     ("problem", "sentence"),
     [
         (DriftvoteError("the sky is falling; wear a hat"), "the sky is falling; wear a hat"),
-        (OSError(28, "No space left on device", "x.csv"), "x.csv: No space left on device; choose another place"),
-        (typer.BadParameter("not like this"), "Invalid value: not like this ('driftvote --help' tells the commands)"),
+        (OSError(28, "No space left on device", "x.csv"), "x.csv: No space left on device; choose another path"),
+        (typer.BadParameter("not like this"), "Invalid value: not like this ('driftvote --help' lists the commands)"),
     ],
 )
 def test_main_turns_errors_into_one_line(monkeypatch, capsys, problem, sentence):
@@ -140,22 +137,3 @@ def test_tables_are_written_by_extension(tmp_path):
     with pytest.raises(DriftvoteError, match=r"cannot tell the format from '.doc'; name it .csv or .parquet"):
         write_table(tmp_path / "t.doc", table)
     assert not (tmp_path / "t.doc").exists()
-
-
-def test_progress_is_bars_on_a_terminal_and_lines_elsewhere(monkeypatch, capsys):
-    shown = io.StringIO()
-    monkeypatch.setattr(progress, "Console", lambda **_: Console(file=shown, force_terminal=True, width=100))
-    with progress.counting(quiet=False) as listen:
-        for done in range(5):
-            listen("images", done, 4)
-    assert "images" in shown.getvalue()
-    assert "4/4" in shown.getvalue()
-    monkeypatch.undo()
-    with progress.counting(quiet=False) as listen:
-        for done in range(101):
-            listen("video", done, 100)
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == [f"video: {done} of 100 runs" for done in (0, 25, 50, 75, 100)]
-    with progress.counting(quiet=True) as listen:
-        listen("video", 0, 1)
-    assert capsys.readouterr().err == ""

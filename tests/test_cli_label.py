@@ -13,7 +13,8 @@ import pyarrow.parquet
 import pytest
 
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel, load
-from driftvote.cli import progress, threads
+from driftvote.cli import progress
+from driftvote.cli.pipeline import WriteBehind, read_ahead
 from driftvote.files import sorting, table
 from driftvote.streams.synthetic import swap
 from test_files_bad import refused
@@ -86,12 +87,10 @@ def test_what_passes_through_is_unchanged(tmp_path):
         "at",
         "--text",
         "id",
-        "--prefix",
-        "dv_",
         "-o",
-        tmp_path / "p.csv",
+        tmp_path / "p.parquet",
     )
-    assert read_back(tmp_path / "p.csv").column_names[:4] == ["id", "note", "dv_label", "dv_probability"]
+    assert read_back(tmp_path / "p.parquet").column_names[:4] == ["id", "note", "label", "probability"]
 
 
 @pytest.mark.parametrize("external", [False, True], ids=["in memory", "duckdb"])
@@ -148,7 +147,7 @@ def test_streams_are_independent(tmp_path, monkeypatch):
             mine = table_.filter(pa.compute.equal(table_["which"], name))
             np.testing.assert_array_equal(mine["probability"].to_numpy(), out.probability)
         mine = found.filter(pa.compute.equal(found["which"], name))
-        np.testing.assert_array_equal(mine["weight_old"].to_numpy(), out.weights[:, 3])
+        np.testing.assert_array_equal(mine["weight_old"].to_numpy(), out.vote_weights(part)[:, 3])
         invoke(*command, "--only", name, "-o", tmp_path / f"{name}.parquet")
         np.testing.assert_array_equal(
             read_back(tmp_path / f"{name}.parquet")["probability"].to_numpy(), out.probability
@@ -219,7 +218,7 @@ def test_a_state_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
         "--again",
     ]
     assert "the state reads classes" in refused(monkeypatch, capsys, *command, "--classes", "ham,spam")
-    assert "begun with beta=0.1, and the command asks for 0.5" in refused(
+    assert "started with beta=0.1, and the command asks for 0.5" in refused(
         monkeypatch, capsys, *command, "--set", "beta=0.5"
     )
     assert "not of --model majority" in refused(monkeypatch, capsys, *command, "--model", "majority")
@@ -336,30 +335,41 @@ def test_progress_of_rows(monkeypatch, capsys):
     assert len(lines) == 2
 
 
+def write_behind(work, *items) -> None:
+    with WriteBehind(work) as behind:
+        for item in items:
+            behind.put(item)
+
+
+def fail_while_writing() -> None:
+    with WriteBehind(print):
+        raise ZeroDivisionError("in this thread")
+
+
 def test_threads_pass_errors_on():
     def failing():
         yield 1
         raise ValueError("reading")
 
-    items = threads.ahead(failing())
+    items = read_ahead(failing())
     assert next(items) == 1
     with pytest.raises(ValueError, match="reading"):
         next(items)
-    endless = threads.ahead(iter(int, 1))
+    endless = read_ahead(iter(int, 1))
     assert next(endless) == 0
     endless.close()  # ends the thread that reads ahead
-    behind = threads.Behind(lambda item: 1 // item)
-    behind.put(1)
-    behind.put(0)
     with pytest.raises(ZeroDivisionError):
-        behind.finish()
-    behind.abandon()
+        write_behind(lambda item: 1 // item, 1, 0)
+    with pytest.raises(ZeroDivisionError, match="in this thread"):
+        fail_while_writing()
 
 
 def test_names_that_would_be_there_twice(tmp_path, monkeypatch, capsys):
     codes = random_stream(1, 50, 5, n_classes=3)
     write_delimited(tmp_path / "v.csv", with_columns(table_of(codes, TEXT), weight_old=["x"] * 50))
     command = ["label", tmp_path / "v.csv", "--keep", "id,at,weight_old", "--weights", "-o", tmp_path / "l.csv"]
-    assert "column 'weight_old' would be there twice" in refused(monkeypatch, capsys, *command)
-    invoke(*command, "--prefix", "dv_")
-    assert "dv_weight_old" in read_back(tmp_path / "l.csv").column_names
+    said = refused(monkeypatch, capsys, *command)
+    assert "column 'weight_old' of the file has the name of a result; ignore it with --drop weight_old" in said
+    command[3:4] = ["id,at", "--drop", "weight_old"]
+    invoke(*command)
+    assert "weight_old" in read_back(tmp_path / "l.csv").column_names

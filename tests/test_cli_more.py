@@ -12,7 +12,6 @@ import pyarrow.parquet
 import pytest
 
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel
-from driftvote.cli import reporting
 from driftvote.streams.scenarios import SCENARIOS, scenario
 from test_files_bad import refused
 
@@ -80,8 +79,8 @@ def test_verified_classes_are_learned_from_and_come_out(tmp_path):
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        (["compare", "v.csv"], "goes with label and report"),
-        (["convert", "v.csv", "w.parquet"], "goes with label and report"),
+        (["compare", "v.csv"], "goes with label, report and check"),
+        (["convert", "v.csv", "w.parquet"], "goes with label, report and check"),
         (["label", "v.csv", "-o", "l.csv", "--model", "majority"], "does not learn from verified labels"),
         (
             ["label", "v.csv", "-o", "l.csv", "--task", "a", "--labeler", "b", "--label", "c"],
@@ -209,13 +208,13 @@ def test_a_report_beside_the_labels_and_alone(tmp_path, monkeypatch, capsys):
     said = refused(
         monkeypatch, capsys, "report", tmp_path / "v.csv", "--stream", "truth", "--id", "row", "-o", tmp_path / "s.html"
     )
-    assert "a report is about one stream; name it with --only VALUE" in said
+    assert "a report is about one stream; select it with --only VALUE" in said
     invoke("report", tmp_path / "v.csv", "--stream", "truth", "--only", "ham", "--id", "row", "-o", tmp_path / "s.json")
 
 
 def test_a_page_that_cannot_be_made_is_refused_at_once(tmp_path, monkeypatch, capsys):
     write_delimited(tmp_path / "v.csv", table_of(random_stream(1, 30, 5, n_classes=3), TEXT))
-    monkeypatch.setattr(reporting, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     command = [
         "label",
         tmp_path / "v.csv",

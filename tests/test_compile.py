@@ -38,7 +38,7 @@ for path in root.rglob("*.py"):
 def test_everything_is_compiled_and_a_second_process_compiles_nothing():
     first = subprocess.run([sys.executable, "-m", "driftvote", "compile"], capture_output=True, text=True, check=True)
     assert "the report" in first.stderr
-    assert first.stdout.endswith("NUMBA_CACHE_DIR chooses the folder that they are kept in\n")
+    assert first.stdout.endswith("NUMBA_CACHE_DIR sets the folder of the cache\n")
     second = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True)
     sparks = "keepers.py"  # its workers compile what they need
     said = [line for line in second.stdout.splitlines() if not line.endswith(sparks)]

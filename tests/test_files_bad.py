@@ -98,7 +98,7 @@ BAD = {
     "only without stream": ("v.csv", "a,b,c\n0,1,1\n", ["--only", "x"], r"--stream"),
     "no such stream": ("v.csv", "s,a,b,c\nx,0,1,1\n", ["--stream", "s", "--only", "y"], r"there is no stream 'y'"),
     "empty stream": ("v.csv", "s,a,b,c\nx,0,1,1\n", ["--stream", "s", "--only", "y"], r"there is no stream 'y'"),
-    "name of a result": ("v.csv", HEAD.replace("id", "label") + "".join(ROWS), ["--id", "label"], r"has the name of a result; leave it out with --drop label"),
+    "name of a result": ("v.csv", HEAD.replace("id", "label") + "".join(ROWS), ["--id", "label"], r"has the name of a result; ignore it with --drop label"),
     "long without labeler": ("v.csv", "task,who,vote\n1,a,no\n", ["--task", "task", "--label", "vote"], r"--labeler is missing"),
     "long without time": ("v.csv", "task,who,vote\n1,a,no\n1,b,yes\n", ["--task", "task", "--label", "vote", "--labeler", "who"], r"needs --time.*--in-order"),
     "long, votes twice": ("v.csv", "task,who,vote\n1,a,no\n1,b,yes\n2,c,yes\n1,a,no\n", ["--task", "task", "--label", "vote", "--labeler", "who", "--in-order"], r"line 5: labeler 'a' votes again on task '1' \(first in line 2\)"),
@@ -195,7 +195,7 @@ def test_an_error_that_nobody_thought_of_is_one_line_too(monkeypatch, capsys):
     with pytest.raises(SystemExit) as caught:
         cli.main()
     assert caught.value.code == 1
-    assert capsys.readouterr().err.startswith("driftvote: this should not happen (ZeroDivisionError: two lines)")
+    assert capsys.readouterr().err.startswith("driftvote: internal error (ZeroDivisionError: two lines)")
     monkeypatch.setenv("DRIFTVOTE_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):
         cli.main()

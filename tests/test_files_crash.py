@@ -100,7 +100,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, ending):
     done = subprocess.run(arguments, preexec_fn=small_files_only, capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("driftvote: ")
-    assert f"l.{ending}: File too large; choose another place" in done.stderr
+    assert f"l.{ending}: File too large; choose another path" in done.stderr
     assert done.stderr.count("\n") == 1
     assert (tmp_path / f"l.{ending}").read_text() == "the old one"
     assert sorted(os.listdir(tmp_path)) == [f"l.{ending}", "v.npy"]
@@ -115,7 +115,7 @@ def test_without_permission(tmp_path):
     arguments = command("label", tmp_path / "v.npy", "-o", closed / "l.csv")
     done = subprocess.run(arguments, preexec_fn=obey_file_modes, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
-    assert f"{closed}: Permission denied; choose another place" in done.stderr
+    assert f"{closed}: Permission denied; choose another path" in done.stderr
     assert os.listdir(closed) == []
 
 

@@ -1,4 +1,4 @@
-"""The parts of a watched stream, one by one: lines from a descriptor, complaints, the events file."""
+"""The parts of a live stream, one by one: lines from a descriptor, positions in an input, the loop."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ import time
 import numpy as np
 import pytest
 
-from driftvote import AdaptiveLabelModel
-from driftvote.live import announcing
-from driftvote.live.announcing import EventFile, Voice
-from driftvote.live.answers import Answers
-from driftvote.live.keeping import Keeper, Place, Seen
-from driftvote.live.lines import LineSource, Pause, Stop, stopping, write_all
-from driftvote.live.loop import PANEL_EVERY, Habits, Outlets, Watch
-from driftvote.live.reading import LineReader
+from driftvote import AdaptiveLabelModel, DriftvoteError
+from driftvote.live import WatchOptions
+from driftvote.live.lines import LineSource, Pause, Stop, stop_on_signals, write_all
+from driftvote.live.loop import CHECK_LABELERS_EVERY, StreamLoop
+from driftvote.live.state import Position, StateSaver, hash_line
 
 
 def lines_in(data: bytes, cuts: int, longest: int = 1 << 24) -> list[bytes | Pause]:
@@ -51,7 +48,7 @@ def test_lines_do_not_depend_on_the_pieces_they_come_in(cuts):
 
 def test_waiting_ends_with_time_or_a_signal():
     read_end, write_end = os.pipe()
-    with stopping() as stop:
+    with stop_on_signals() as stop:
         source = LineSource(read_end, stop)
         start = time.perf_counter()
         assert source.next(0.05) is Pause.IDLE
@@ -88,49 +85,24 @@ def test_everything_is_written_however_slow_the_reader_is():
     assert bytes(got) == data
 
 
-def test_a_flood_of_complaints_is_counted_not_shown(capsys, monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr(announcing.time, "monotonic", lambda: clock[0])
-    voice = Voice(quiet=True)
-    for number in range(announcing.A_SECOND + 5):
-        voice.complain(f"line {number}")
-    clock[0] = 1.0
-    voice.complain("another")
-    voice.say("quiet people do not hear this")
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == announcing.A_SECOND + 1
-    assert said[-1] == "driftvote: another (and 5 more before it)"
-
-
-def test_the_events_file_holds_each_event_of_a_stream_once(tmp_path):
-    path = tmp_path / "events.jsonl"
-    first = {"type": "event", "stream": "s", "number": 1, "row": 70}
-    path.write_text(json.dumps(first) + "\nnot ours\n" + '{"type": "event", "str')  # a crash in the middle of a line
-    file = EventFile(path, "s")
-    file.add(first)
-    file.add({**first, "number": 2, "row": 90})
-    file.close()
-    other = EventFile(path, "t")
-    other.add({**first, "stream": "t"})
-    other.close()
-    lines = path.read_text().splitlines()
-    assert [json.loads(line)["number"] for line in lines if line.endswith("}")] == [1, 2, 1]
-    assert len(lines) == 5
-
-
-def watched(
-    lines: list[str], tmp_path, events: EventFile | None = None, late: str = "take", **keys
-) -> tuple[Watch, list[dict]]:
-    """A stream of lines, watched in this process; what came of it, and the answers."""
+def run_loop(lines: list[str], tmp_path, break_events: bool = False, **options) -> tuple[StreamLoop, list[dict]]:
+    """The loop over a stream of lines, run in this process, and its answers."""
     source, sink = tmp_path / "votes.jsonl", tmp_path / "answers.jsonl"
     source.write_text("\n".join(lines))
-    model, place, stop = AdaptiveLabelModel(), Place(stream="s"), Stop()
-    with source.open("rb") as votes, sink.open("wb") as out:
-        outlets = Outlets(out.fileno(), Voice(), events)
-        reader, keeper = LineReader(model._form, **keys), Keeper(None, 10, None)
-        watch = Watch(model, reader, Answers(0.7), place, keeper, outlets, Habits(late), Seen(place, wanted=False))
-        watch.run(LineSource(votes.fileno(), stop), stop)
-    return watch, [json.loads(line) for line in sink.read_text().splitlines()]
+    stop = Stop()
+    with (
+        source.open("rb") as votes,
+        sink.open("wb") as out,
+        StreamLoop(AdaptiveLabelModel(), WatchOptions(**options), Position(stream="s"), out.fileno()) as loop,
+    ):
+        if break_events:
+            loop.events.add = fail
+        loop.run(LineSource(votes.fileno(), stop), stop)
+    return loop, [json.loads(line) for line in sink.read_text().splitlines()]
+
+
+def fail(record: dict) -> None:
+    raise OSError(28, "No space left on device")
 
 
 def lines_of(votes: np.ndarray) -> list[str]:
@@ -141,34 +113,32 @@ def lines_of(votes: np.ndarray) -> list[str]:
 def test_a_declared_panel_and_times_in_order(tmp_path):
     few = ['{"votes": {"a": 1, "b": "1.0"}}', '{"votes": {"x": 1}}', '{"votes": {}}']
     timed = [json.dumps({"time": moment, "votes": {"a": 1, "b": 0, "c": 1}}) for moment in (9, 8, 9.5)]
-    watch, answers = watched([*few, *timed], tmp_path, late="refuse", labelers=["a", "b", "c"])
+    loop, answers = run_loop([*few, *timed], tmp_path, late="refuse", labelers=("a", "b", "c"))
     assert (answers[0]["row"], answers[0]["n_votes"]) == (0, 2)
     assert "'x' is not one of the labelers a, b, c; declare it with --labelers too" in answers[1]["error"]
     assert (answers[2]["row"], answers[2]["n_votes"]) == (1, 0)
     assert "its time 8 is before 9 of the row before it" in answers[4]["error"]
     assert [answer["row"] for answer in answers if "row" in answer] == [0, 1, 2, 3]
-    assert watch.counts.malformed_lines == 2
-    assert watch.model.labelers == ("a", "b", "c")
-    watch, answers = watched([*few, *timed], tmp_path)
+    assert loop.counts.malformed_lines == 2
+    assert loop.model.labelers == ("a", "b", "c")
+    loop, answers = run_loop([*few, *timed], tmp_path)
     assert "2 are named so far" in answers[0]["error"]
     assert [answer["row"] for answer in answers if "row" in answer] == [0, 1, 2]
-    assert (watch.counts.malformed_lines, watch.counts.late_lines) == (3, 1)
+    assert (loop.counts.malformed_lines, loop.counts.late_lines) == (3, 1)
 
 
 def test_near_copies_are_told_once(tmp_path, capsys):
     rng = np.random.default_rng(0)
-    rows = 2 * PANEL_EVERY + 10
+    rows = 2 * CHECK_LABELERS_EVERY + 10
     truth = rng.integers(0, 2, (rows, 1))
     votes = np.where(rng.random((rows, 5)) < 0.8, truth, 1 - truth)
     votes[:, 4] = np.where(rng.random(rows) < 0.99, votes[:, 3], 1 - votes[:, 3])
-    events = EventFile(tmp_path / "events.jsonl", "s")
-    watch, answers = watched(lines_of(votes), tmp_path, events)
-    events.close()
+    loop, answers = run_loop(lines_of(votes), tmp_path, events=tmp_path / "events.jsonl")
     told = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     copies = [record for record in told if record["type"] == "warning" and record["kind"] == "near copies"]
     assert [record["labelers"] for record in copies] == [["judge-3", "judge-4"]]
-    assert copies[0]["line"] == PANEL_EVERY
-    assert watch.counts.warnings == sum(record["type"] == "warning" for record in told)
+    assert copies[0]["line"] == CHECK_LABELERS_EVERY
+    assert loop.counts.warnings == sum(record["type"] == "warning" for record in told)
     assert copies[0]["sentence"] in capsys.readouterr().err
     assert len(answers) == rows
 
@@ -178,11 +148,46 @@ def test_an_events_file_that_fails_stops_nothing(tmp_path, capsys):
     truth = rng.integers(0, 2, (1200, 1))
     accuracy = np.full((1200, 6), 0.85)
     accuracy[800:, 0] = 0.2
-    events = EventFile(tmp_path / "events.jsonl", "s")
-    events.close()
-    events._file = -1  # nothing can be written any more
     votes = np.where(rng.random((1200, 6)) < accuracy, truth, 1 - truth)
-    watch, answers = watched(lines_of(votes), tmp_path, events)
-    assert watch.model.n_detections == 1
+    loop, answers = run_loop(lines_of(votes), tmp_path, break_events=True, events=tmp_path / "events.jsonl")
+    assert loop.model.n_detections == 1
     assert len(answers) == 1200
     assert "event 1 could not be written to the file (" in capsys.readouterr().err
+
+
+def test_lines_that_were_taken_before_are_skipped():
+    def position() -> Position:
+        found = Position(last=hash_line(b"b"), to_skip=2)
+        found.counts.lines = 2
+        return found
+
+    same = position()
+    assert [same.skips(line) for line in (b"a", b"b", b"c")] == [True, True, False]
+    same.check_end()
+    other = position()
+    assert other.skips(b"a")
+    with pytest.raises(DriftvoteError, match="line 2 of the input differs from the last line that the state has taken"):
+        other.skips(b"c")
+    short = position()
+    assert short.skips(b"a")
+    with pytest.raises(DriftvoteError, match="the input ended after line 1, but the state has taken 2; omit"):
+        short.check_end()
+
+
+def test_a_state_is_saved_by_time_or_by_lines(tmp_path, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr("driftvote.live.state.time.monotonic", lambda: clock[0])
+    model, position = AdaptiveLabelModel(), Position(last_id="m-7")
+    saver = StateSaver(tmp_path / "s.npz", seconds=10, lines=3)
+    saver.save(model, position)
+    assert (saver.wait(0), saver.is_due(0)) == (None, False), "nothing new"
+    assert (saver.wait(1), saver.is_due(1), saver.is_due(3)) == (10.0, False, True)
+    clock[0] = 10.0
+    assert (saver.wait(1), saver.is_due(1)) == (0.0, True)
+    position.counts.lines = 1
+    saver.save(model, position)
+    assert Position.read(tmp_path / "s.npz") == position
+    assert Position.read(tmp_path / "s.npz", skip_seen=True).to_skip == 1
+    nowhere = StateSaver(None, seconds=0, lines=1)
+    nowhere.save(model, position)
+    assert (nowhere.wait(5), nowhere.is_due(5)) == (None, False)

@@ -14,8 +14,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from driftvote import AdaptiveLabelModel, DriftvoteError, MissingExtraError
 from driftvote.drift import KINDS
-from driftvote.live.figures import Counts, look_at
-from driftvote.live.metrics import Served, check_extra, exposition, write_metrics
+from driftvote.live.metrics import (
+    Counts,
+    MetricsServer,
+    check_metrics_extra,
+    format_metrics,
+    take_snapshot,
+    write_metrics,
+)
 
 NASTY = 'judge "a"\\v1\nnew {line}, é'
 DOCS = Path(__file__).parents[1] / "docs"
@@ -25,8 +31,8 @@ def figures():
     model = AdaptiveLabelModel(classes=["safe", "unsafe"])
     model.label_stream([{NASTY: "safe", "b": "safe", "c": "unsafe"}, {NASTY: "unsafe", "b": "unsafe", "c": "unsafe"}])
     counts = Counts(lines=3, malformed_lines=1, doubtful_rows=1, labels={"unsafe": 1}, last_line_at=5.5)
-    counts.event(KINDS[0], 1)
-    return model, look_at(model, counts, {"delivered": 1, "given_up": 0, "dropped": 0}, 7.25)
+    counts.add_event(KINDS[0], 1)
+    return model, take_snapshot(model, counts, {"delivered": 1, "given_up": 0, "dropped": 0}, 7.25)
 
 
 def samples_of(text: str) -> dict[tuple[str, tuple], float]:
@@ -49,7 +55,7 @@ def test_the_file_says_what_is_known(tmp_path):
     assert os.listdir(tmp_path) == ["driftvote.prom"]
     samples = samples_of(path.read_text())
     for place, name in enumerate(model.labelers):
-        for what, values in (("accuracy", model.accuracies), ("coverage", model.coverage), ("weight", model.weights)):
+        for what, values in (("accuracy", model.accuracies), ("coverage", model.coverage)):
             assert samples[f"driftvote_labeler_{what}", (("labeler", name),)] == values[place]
     low, high = (samples[f"driftvote_labeler_accuracy_{end}", (("labeler", NASTY),)] for end in ("low", "high"))
     assert low <= model.accuracies[0] <= high
@@ -71,15 +77,15 @@ def test_the_file_says_what_is_known(tmp_path):
 
 def test_the_port_says_the_same():
     _, found = figures()
-    served = Served(0, "127.0.0.1", found)
+    served = MetricsServer(0, "127.0.0.1", found)
     try:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(f"http://127.0.0.1:{served.port}/metrics", timeout=10) as reply:
             assert reply.headers["Content-Type"].startswith("text/plain; version=")
             text = reply.read().decode()
-        assert samples_of(text) == samples_of(exposition(found))
+        assert samples_of(text) == samples_of(format_metrics(found))
         with pytest.raises(DriftvoteError, match=rf"--metrics-port {served.port} on 127.0.0.1: .*; choose another"):
-            Served(served.port, "127.0.0.1", found)
+            MetricsServer(served.port, "127.0.0.1", found)
     finally:
         served.close()
 
@@ -87,12 +93,12 @@ def test_the_port_says_the_same():
 def test_without_the_extra_the_way_out_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'driftvote\[metrics\]', or write the metrics to a file"):
-        check_extra()
+        check_metrics_extra()
 
 
 def test_before_the_first_row_there_is_nothing_odd():
     model = AdaptiveLabelModel(n_classes=3)
-    samples = samples_of(exposition(look_at(model, Counts())))
+    samples = samples_of(format_metrics(take_snapshot(model, Counts())))
     assert samples["driftvote_rows_total", ()] == samples["driftvote_window_length", ()] == 0
     assert not any(name == "driftvote_labeler_accuracy" for name, _ in samples)
 
@@ -106,7 +112,7 @@ def expressions(board: dict) -> list[str]:
 def test_the_board_shows_every_metric_and_no_other():
     board = json.loads((DOCS / "grafana-board.json").read_text())
     shown = set(re.findall(r"\bdriftvote_\w+", " ".join(expressions(board))))
-    assert shown == {name for name, _ in samples_of(exposition(figures()[1]))}
+    assert shown == {name for name, _ in samples_of(format_metrics(figures()[1]))}
     page = (DOCS / "watch.md").read_text()
     for name in shown:
         assert f"`{name}" in page, f"docs/watch.md does not explain {name}"

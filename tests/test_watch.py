@@ -16,11 +16,10 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from driftvote import AdaptiveLabelModel, DriftvoteError, load
-from driftvote.live.keeping import Place, Seen, mark_of
+from driftvote import AdaptiveLabelModel, load
 from test_files_crash import heed_interrupts
 from test_metrics import samples_of
-from test_webhook import receiving
+from test_notify import receiving
 
 from watching_for_tests import CLASSES, ENVIRONMENT, JUDGES, Talk, command, line_of, row_of, votes_that_drift, watch
 
@@ -34,12 +33,12 @@ ODD_LINES = [
     (b'{"id": "odd", "votes": {"judge-a@v1": "maybe"}}', """labeler 'judge-a@v1': "maybe" is not a vote; read as classes 'safe', 'unsafe'"""),
     (b'{"id": "odd", "votes": {"judge-a@v1": {"verdict": "safe"}}}', """is not a vote; write one class, or null"""),
     (b'{"id": "odd", "votes": {"judge-a@v1": "safe", "judge-a@v1": "unsafe"}}', "'judge-a@v1' is there twice; keep one of them"),
-    (b'{"votes": {"judge-a@v1": Infinity}}', "Infinity is no value"),
+    (b'{"votes": {"judge-a@v1": Infinity}}', "Infinity is not a vote"),
     (b'{"votes": {"judge-a@v1": "s\xe4fe"}}', "it is not UTF-8"),
     (b'{"id": [1], "votes": {}}', '"id" is [1]; write text or a number'),
     (b'{"time": true, "votes": {}}', '"time" is true; write a number, or a time such as'),
     (b'{"time": "noon", "votes": {}}', '"time" is a text, and was a number in the lines before; keep to one kind'),
-    (b'{"votes": {}, "verified": "maybe"}', """verified as "maybe", which is none of the classes 'safe', 'unsafe'"""),
+    (b'{"votes": {}, "verified": "maybe"}', '''"verified" is "maybe", which is none of the classes 'safe', 'unsafe\''''),
     (b'{"verified": "safe"}', '"verified" without votes needs the earlier row: its "id", or the "row" of its answer'),
     (b'{"id": "m-1", "verified": "safe"}', 'rows are verified by the "row" of their answer; pass --keep-ids'),
     (b'{"row": 5000, "verified": "safe"}', "row 5000 is not there yet: "),
@@ -50,8 +49,8 @@ ODD_LINES = [
 
 
 EARLY_LINES = [
-    (b'\xef\xbb\xbf{"votes": {"judge-a@v1": "safe", "judge-b@v1": "safe"}}', "at least 3 labelers are needed to tell who is right, and 2 are named so far"),
-    (b'{"votes": {}}', 'nobody is named in "votes"; name the labelers, with null for no vote'),
+    (b'\xef\xbb\xbf{"votes": {"judge-a@v1": "safe", "judge-b@v1": "safe"}}', "at least 3 labelers are needed, and 2 are named so far"),
+    (b'{"votes": {}}', '"votes" names no labeler; name the labelers, with null for no vote'),
 ]  # fmt: skip
 
 
@@ -174,8 +173,8 @@ def test_killed_at_any_line_and_gone_on_with(tmp_path):
     lines = stream.read_text().splitlines(keepends=True)
     answers, said = watch("".join(lines[:1]), *options[:-1])
     assert answers[0]["row"] == 3000
-    assert "the input begins with the line that the state began with" in said
-    assert "going on after line 3,000, id 'm-2999', row 2,999" in said
+    assert "the input starts with the same line as the saved stream" in said
+    assert "continuing after line 3,000 (id 'm-2999', row 2,999)" in said
 
 
 def test_everybody_is_told(tmp_path):
@@ -184,7 +183,7 @@ def test_everybody_is_told(tmp_path):
     files = {name: tmp_path / name for name in ("s.npz", "e.jsonl", "m.prom")}
     with receiving(lambda _: 200) as receiver:
         talk = Talk(
-            "--webhook", receiver.url, "--metrics-port", 0, "--metrics", files["m.prom"], "--metrics-every", 0.1,
+            "--webhook", receiver.url, "--metrics-port", 0, "--metrics", files["m.prom"],
             "--state", files["s.npz"], "--save-every", 0.1, "--events", files["e.jsonl"],
         )  # fmt: skip
         where = talk.process.stderr.readline().decode()
@@ -264,7 +263,7 @@ def test_who_writes_faster_than_we_answer_has_to_wait():
 
 
 MISTAKES = [
-    ([], "a stream cannot be looked through for its classes; declare them, such as --classes safe,unsafe"),
+    ([], "the classes of a stream cannot be found in advance; declare them, such as --classes safe,unsafe"),
     (["--classes", "a,b", "--unknown", "guess"], "--unknown guess: choose refuse or abstain"),
     (["--classes", "a,b", "--late", "x"], "--late x: choose take or refuse"),
     (["--classes", "a,b", "--skip-seen"], "--skip-seen needs --state"),
@@ -272,11 +271,11 @@ MISTAKES = [
     (["--abstain", "?"], "--abstain goes with --classes"),
     (["--classes", "a,b", "--state", "{tmp}/no/s.npz"], "there is no folder"),
     (["--classes", "a,b", "--metrics", "{tmp}"], "this is a folder; name a file in it"),
-    (["--classes", "a,b", "--webhook", "ftp://x/y"], "only http and https are posted to"),
+    (["--classes", "a,b", "--webhook", "ftp://x/y"], "the URL must be http or https"),
     (["--classes", "a,b", "--model", "oracle"], "--model oracle: there is no such model"),
     (["--classes", "a,b", "--metrics-port", "70000"], "Invalid value for '--metrics-port'"),
     (["--classes", "a,b", "--state", "{tmp}/s.npz"], "s.npz: the state reads classes safe, unsafe; an empty cell is no vote, the options declare a, b"),
-    (["--state", "{tmp}/s.npz", "--set", "beta=0.5"], "s.npz: it was begun with beta=0.1, and the command asks for 0.5"),
+    (["--state", "{tmp}/s.npz", "--set", "beta=0.5"], "s.npz: it was started with beta=0.1, and the command asks for 0.5"),
 ]  # fmt: skip
 
 
@@ -319,22 +318,6 @@ def test_a_state_begun_elsewhere_and_a_folder_that_is_lost(tmp_path):
     said = talk.end()
     assert talk.process.returncode == 2
     assert "the state could not be saved" in said
-    assert "labeling goes on, and saving is tried again" in said
+    assert "labeling continues, and saving is tried again" in said
     assert said.splitlines()[-1].startswith("driftvote: ")
     assert again.update(row_of(votes[201])).probability == answer["probability"]
-
-
-def test_lines_that_were_seen(tmp_path):
-    place = Place(last=mark_of(b"b"))
-    place.counts.lines = 2
-    seen = Seen(place, wanted=True)
-    assert [seen.skips(line) for line in (b"a", b"b", b"c")] == [True, True, False]
-    seen.check_end()
-    other = Seen(place, wanted=True)
-    assert other.skips(b"a")
-    with pytest.raises(DriftvoteError, match="line 2 of the input is not the line that the state took last"):
-        other.skips(b"c")
-    short = Seen(place, wanted=True)
-    assert short.skips(b"a")
-    with pytest.raises(DriftvoteError, match="the input ended after line 1, and the state has taken 2; leave"):
-        short.check_end()

@@ -131,7 +131,7 @@ class InputOptions(FormatOptions):
     def refuse_verified(self) -> None:
         """Refuse --gold-for-learning in a command that does not learn from it."""
         if self.verified is not None:
-            raise DriftvoteError("--gold-for-learning goes with label, report and check; this command ignores it")
+            raise DriftvoteError("--gold-for-learning goes with label, report and check; omit it here")
 
 
 @dataclass(frozen=True, kw_only=True)

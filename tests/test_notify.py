@@ -1,4 +1,4 @@
-"""Posting events: to a server that works, fails, is slow, sends elsewhere, or is not there; labeling never waits."""
+"""The log, the events file, and the webhook: a server that works, fails, is slow, redirects, or is not there."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from driftvote import DriftvoteError
-from driftvote.live import webhook
-from driftvote.live.webhook import Webhook
+from driftvote.live import notify
+from driftvote.live.notify import EventFile, Log, Webhook
 
 
 class Receiver:
@@ -61,6 +61,36 @@ def _no_proxy(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
 
 
+def test_a_flood_of_line_errors_is_counted_not_shown(capsys, monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(notify.time, "monotonic", lambda: clock[0])
+    log = Log(quiet=True)
+    for number in range(notify.LINE_ERRORS_PER_SECOND + 5):
+        log.line_error(f"line {number}")
+    clock[0] = 1.0
+    log.line_error("another")
+    log.info("not logged if quiet")
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == notify.LINE_ERRORS_PER_SECOND + 1
+    assert said[-1] == "driftvote: another (and 5 more before it)"
+
+
+def test_the_events_file_holds_each_event_of_a_stream_once(tmp_path):
+    path = tmp_path / "events.jsonl"
+    first = {"type": "event", "stream": "s", "number": 1, "row": 70}
+    path.write_text(json.dumps(first) + "\nnot ours\n" + '{"type": "event", "str')  # a crash in the middle of a line
+    file = EventFile(path, "s")
+    file.add(first)
+    file.add({**first, "number": 2, "row": 90})
+    file.close()
+    other = EventFile(path, "t")
+    other.add({**first, "stream": "t"})
+    other.close()
+    lines = path.read_text().splitlines()
+    assert [json.loads(line)["number"] for line in lines if line.endswith("}")] == [1, 2, 1]
+    assert len(lines) == 5
+
+
 def test_messages_arrive_in_order_with_what_the_receiver_needs():
     said: list[str] = []
     with receiving(lambda _: 204) as receiver:
@@ -90,7 +120,7 @@ def test_failures_are_tried_again_and_given_up_in_the_end():
         hook = Webhook(receiver.url, said.append, first_pause=0.01)
         hook.post({"text": "two"})
         hook.close()
-    assert len(receiver.got) == webhook.ATTEMPTS
+    assert len(receiver.got) == notify.ATTEMPTS
     assert hook.posts["given_up"] == 1
     assert "it answered 500 Internal Server Error (6 attempts); this message is given up: two" in said[-1]
     assert "secret" not in said[-1], "a webhook's path is its password"
@@ -129,13 +159,13 @@ def test_the_end_waits_only_so_long_and_the_queue_has_an_end():
     said: list[str] = []
     with receiving(lambda _: time.sleep(3) or 200) as receiver:
         hook = Webhook(receiver.url, said.append)
-        for number in range(webhook.WAITING + 5):
+        for number in range(notify.QUEUE_SIZE + 5):
             hook.post({"text": "x", "number": number})
         start = time.perf_counter()
         hook.close(0.2)
         assert time.perf_counter() - start < 2
         assert hook.posts["dropped"] in (4, 5)
-    assert said[0].endswith(f": {webhook.WAITING} messages are waiting; further ones are dropped")
+    assert said[0].endswith(f": {notify.QUEUE_SIZE} messages are waiting; further ones are dropped")
     assert said[-1].endswith("messages were not delivered before the end")
 
 
@@ -146,7 +176,7 @@ def test_a_reply_that_is_no_http_is_a_failure():
         server.listen()
 
         def answer() -> None:
-            for _ in range(webhook.ATTEMPTS):
+            for _ in range(notify.ATTEMPTS):
                 talk, _ = server.accept()
                 with talk:
                     talk.recv(1 << 16)
