@@ -184,7 +184,8 @@ def _label_all(
             if builder is not None and labeled.stream is not None:
                 ids = None if file.roles.id is None else _ids(rows, file.roles.id)
                 codes = align_codes(rows, labeled.labelers)
-                builder.add(codes, labeled.stream, times=_times(rows), ids=ids, gold=rows.gold)
+                times = None if rows.times is None else rows.times.to_numpy()
+                builder.add(codes, labeled.stream, times=times, ids=ids, gold=rows.gold)
             behind.put((rows, labeled))
             done += len(rows)
             listen(done, file.table.done())
@@ -252,14 +253,6 @@ def _ids(rows: VoteRows, name: str) -> Any:
     if name not in rows.kept.schema.names:
         return None
     return rows.kept.column(name).to_numpy(zero_copy_only=False)
-
-
-def _times(rows: VoteRows) -> Any:
-    clock = rows.clock
-    if clock is None or clock.kind != "datetime":
-        return None if clock is None else clock.values
-    unit = {1_000_000_000: "s", 1_000_000: "ms", 1_000: "us", 1: "ns"}[int(clock.scale)]
-    return clock.values.astype(f"datetime64[{unit}]")
 
 
 # -- the summary ---------------------------------------------------------------------------------

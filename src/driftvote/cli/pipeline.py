@@ -17,17 +17,15 @@ import numpy as np
 import pyarrow as pa
 
 from driftvote.cli.options import InputOptions
-from driftvote.doors import Batch, Origin
 from driftvote.drift import DriftEvent
 from driftvote.errors import DriftvoteError
-from driftvote.files.clock import ClockReader
 from driftvote.files.found_classes import declared_format, find_format, shown_classes
 from driftvote.files.opening import opened
 from driftvote.files.roles import Asked, Roles, roles_of
-from driftvote.files.rows import VoteReader, VoteRows, only_stream
+from driftvote.files.rows import TimeColumn, VoteReader, VoteRows, only_stream
 from driftvote.files.table import Table
+from driftvote.inputs import Batch, Origin
 from driftvote.kernels.layout import Codes, Floats, Ints
-from driftvote.marks import Marks
 from driftvote.models import LabeledStream, LabelModel
 from driftvote.votes import VoteFormat
 
@@ -229,7 +227,7 @@ class StreamLabeler:
         self._keep_models = keep_models or not votes.sorted_by_stream
         self._accuracies = accuracies
         self._weights = weights
-        self._clock = ClockReader(votes.table, votes.roles.time) if votes.roles.time else None
+        self._time_column = TimeColumn(votes.table, votes.roles.time) if votes.roles.time else None
 
     def model(self, stream: Hashable = None) -> LabelModel:
         """The model of a stream, a new one if there is none."""
@@ -273,9 +271,9 @@ class StreamLabeler:
                 f"{self._votes.table.shown}: at least 3 labelers are needed, and there are {len(rows.labelers)}:"
                 f" {', '.join(rows.labelers)}"
             )
-        if rows.clock is not None and self._clock is not None:
+        if rows.times is not None and self._time_column is not None:
             where = "" if stream is None else f" in stream {stream!r}"
-            self._clock.check_order(rows.clock, rows.rows, model._last_time, where)
+            self._time_column.check_order(rows.times, rows.rows, model._last_time, where)
         out = label_rows(model, rows)
         return LabeledBatch(
             out.labelers,
@@ -334,9 +332,8 @@ def _join(parts: list[LabeledBatch], back: Ints) -> LabeledBatch:
 
 def label_rows(model: LabelModel, rows: VoteRows) -> LabeledStream:
     """Learn from rows of a file and label them."""
-    times = None if rows.clock is None else rows.clock.ends()
-    marks = None if rows.verified is None else Marks(verified=rows.verified.astype(np.int64))
-    return model._label(Batch(rows.labelers, rows.codes, rows.literal, times, Origin("wide")), marks)
+    verified = None if rows.verified is None else rows.verified.astype(np.int64)
+    return model._label(Batch(rows.labelers, rows.codes, rows.literal, rows.times, Origin("wide"), verified=verified))
 
 
 def drop_history(model: LabelModel) -> None:

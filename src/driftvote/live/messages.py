@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import json
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,14 +12,12 @@ from typing import Any
 from driftvote.errors import DriftvoteError
 from driftvote.live import WatchOptions
 from driftvote.models import LabelModel, Step
+from driftvote.times import UTC, parse_time, to_python
 from driftvote.votes import BAD, VoteFormat, show_names
 
 EXAMPLE = '{"id": "m-1", "votes": {"judge-a": "safe", "judge-b": "unsafe", "judge-c": null}}'
 MAX_LABELERS = 1000
 """More names than this are a mistake in the input; each new one would add a sum with every other labeler."""
-
-UTC = datetime.timezone.utc
-_DATE, _FRACTION = re.compile(r"\d{4}-\d\d-\d\d"), re.compile(r"\.(\d+)")
 
 
 class LineError(DriftvoteError, ValueError):
@@ -191,26 +188,6 @@ def _check_time(value: Any) -> Any:
     raise LineError(f'"time" is {_show(value)}; write a number, or a time such as "2026-05-31T14:20:00Z"')
 
 
-def parse_time(text: str) -> datetime.datetime | str:
-    """The time that a text writes in ISO 8601, UTC if it has no zone; any other text is returned unchanged.
-
-    >>> parse_time("2026-05-31T14:20:00+02:00").isoformat(), parse_time("20260531"), parse_time("week 7")
-    ('2026-05-31T12:20:00+00:00', '20260531', 'week 7')
-    >>> parse_time("2026-05-31 14:20:07.123456789Z").isoformat()
-    '2026-05-31T14:20:07.123456+00:00'
-    """
-    short = text.strip()
-    if not _DATE.match(short):
-        return text
-    short = f"{short[:-1]}+00:00" if short[-1] in "Zz" else short
-    short = _FRACTION.sub(lambda found: f".{found[1][:6]:0<6}", short)  # Python 3.10 knows 3 and 6 digits only
-    try:
-        moment = datetime.datetime.fromisoformat(short)
-    except ValueError:
-        return text
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
 class TimeOrder:
     """The times of rows, which never decrease.
 
@@ -219,7 +196,7 @@ class TimeOrder:
     """
 
     def __init__(self, model: LabelModel, options: WatchOptions) -> None:
-        self._last = _last_time(model)
+        self._last: Any = to_python(model._last_time)
         self._refuse_late = options.late == "refuse"
         self._arrival = options.arrival
 
@@ -250,16 +227,6 @@ def _kind_of(moment: Any) -> str:
     if isinstance(moment, datetime.datetime):
         return "date and time"
     return "text" if isinstance(moment, str) else "number"
-
-
-def _last_time(model: LabelModel) -> Any:
-    """The time of the last row that a model has seen, as lines write it."""
-    if model._last_time is None:
-        return None
-    kind, value = model._last_time
-    if kind != "datetime":
-        return value
-    return datetime.datetime(1970, 1, 1, tzinfo=UTC) + datetime.timedelta(microseconds=int(value) // 1000)
 
 
 # -- answers -------------------------------------------------------------------------------------
