@@ -1,16 +1,15 @@
-"""Models that begin in the middle of a stream, and models that begin again: every one of them, found by introspection."""
+"""Models that start in the middle of a stream: all of them, found by introspection."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, SettingError
-from driftvote.models.replay import begin_again, start_at
-from driftvote.streams.synthetic import swap
+from driftvote import AdaptiveLabelModel, SettingError
+from driftvote.models.replay import start_at
 
 from streams_for_tests import random_stream
-from test_contract import VARIANTS, assert_state_is, same
+from test_contract import VARIANTS, same
 
 NAMES = ["a", "b", "c", "d", "e"]
 SMALL = {"windows": [1, 2, 4, 8, 16, 32]}
@@ -62,41 +61,9 @@ def test_the_rows_before_a_block_matter():
     assert not np.array_equal(model.label_stream(votes[200:]).accuracies, whole.accuracies[200:])
 
 
-@pytest.mark.parametrize("lengths", [(5, 300, 40, 1, 400, 20)])
-def test_streams_one_after_the_other_in_the_same_memory(model, votes, lengths):
-    again = model.clone()
-    for length in lengths:
-        begin_again(again)
-        assert again.n_rows == 0
-        if again._engine is not None:
-            assert_state_is(again, again.clone()._engine_for(again._roster).arrays())
-        rows = votes[-length:]
-        same(again.label_stream(rows), model.clone().label_stream(rows))
-
-
-def test_memory_is_kept():
-    model = with_names(FixedWindowLabelModel(window=50))
-    model.label_stream(random_stream(1, 10, 5, 2, 0.0))
-    ring = model._engine.state.memory.ring
-    begin_again(model)
-    assert model._engine.state.memory.ring is ring
-
-
-def test_the_history_of_a_former_stream_is_not_taken_for_this_one():
-    """Long chunks keep a history of the stream; the new stream comes to where the old one ended by short ones."""
-    model = with_names(FixedWindowLabelModel(window=50))
-    former, votes = (random_stream(seed, 1300, 5, 2, 0.1).astype(np.int8) for seed in (1, 2))
-    model.label_stream(former[:600])
-    begin_again(model)
-    for first in range(0, 600, 100):
-        model.label_stream(votes[first : first + 100])
-    same(model.label_stream(votes[600:]), with_names(FixedWindowLabelModel(window=50)).label_stream(votes)[600:])
-
-
-def test_events_of_a_former_stream_are_forgotten():
-    model, votes = with_names(AdaptiveLabelModel()), swap(4000, 1).votes
-    first = model.label_stream(votes).events
-    begin_again(model)
-    assert not model.n_detections
-    assert model.label_stream(votes).events == first
-    assert len(first) == model.n_detections > 0
+def test_rows_of_group_members():
+    model = AdaptiveLabelModel(labelers=NAMES, groups={"a": "ab", "b": "ab"}, **SMALL)
+    votes = random_stream(3, 400, 5, 2, 0.2).astype(np.int8)
+    whole = model.clone().label_stream(votes)
+    start_at(model, 200, votes[:200])
+    same(model.label_stream(votes[200:]), whole[200:])

@@ -1,7 +1,7 @@
 """A streaming query in a process of its own: `python query_to_kill.py FOLDER`, which has in/, and gets out/ and checkpoint/.
 
-With a number more it kills itself and the JVM in the worst moment: that batch is whole, and Spark has not yet written
-down that it is.
+With a further number it kills itself and the JVM at the worst moment: that batch is complete, and Spark has not yet
+recorded it.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ def start(spark, folder: Path):
     schema = "camera string, t timestamp, note bigint, " + ", ".join(f"{name} tinyint" for name in NAMES)
     votes = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     outputs = ["label", "proba", "window", "accuracies"]
-    said = label_stream(votes, key="camera", time="t", labelers=NAMES, keep=["note"], outputs=outputs, late="drop")
-    return write_batches(said, folder / "out", checkpoint=folder / "checkpoint", trigger={"availableNow": True})
+    labeled = label_stream(votes, key="camera", time="t", labelers=NAMES, keep=["note"], outputs=outputs, late="drop")
+    return write_batches(labeled, folder / "out", checkpoint=folder / "checkpoint", trigger={"availableNow": True})
 
 
 def die_after(batch_id: int) -> None:
     from driftvote.spark import sink
 
-    publish = sink.Files.publish
+    publish = sink.BatchFolder.publish
 
-    def publish_and_die(files, unfinished, name):
-        publish(files, unfinished, name)
+    def publish_and_die(folder, unfinished, name):
+        publish(folder, unfinished, name)
         if name == f"{sink.BATCH}={batch_id}":
             os.killpg(0, signal.SIGKILL)  # the JVM is of this group; Python workers end when it is gone
 
-    sink.Files.publish = publish_and_die
+    sink.BatchFolder.publish = publish_and_die
 
 
 if __name__ == "__main__":

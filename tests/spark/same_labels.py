@@ -1,14 +1,14 @@
-"""Votes for the tests, and the question they all ask: are these the labels of one process, to the last bit?"""
+"""Votes for the tests, and the check of all of them: the labels are those of one process, to the last bit."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-from driftvote.spark.columns import CERTIFIED, OUTPUTS
+from driftvote.spark.columns import ERROR_BOUND, OUTPUTS
 
 LABELERS = ["a", "b", "c", "d", "e"]
-OF_STREAM = {"label": "labels", "window": "windows", CERTIFIED: "error_bounds"}
+OF_STREAM = {"label": "labels", "window": "windows", ERROR_BOUND: "error_bounds"}
 
 
 def votes_of(rows: int, seed: int = 0, n_classes: int = 2, abstain: float = 0.2) -> np.ndarray:
@@ -36,14 +36,14 @@ def assert_same(found: pd.DataFrame, votes: pd.DataFrame, model, key=None, time=
     assert len(found) == len(votes)
     streams = [((), votes)] if key is None else list(votes.groupby(key))
     for name, rows in streams:
-        told = found if key is None else found[found[key] == name]
-        told = told.sort_values(time)
+        result = found if key is None else found[found[key] == name]
+        result = result.sort_values(time)
         rows = rows.sort_values(time)
-        assert told[time].tolist() == rows[time].tolist()
+        assert result[time].tolist() == rows[time].tolist()
         whole = model.clone().label_stream(rows[labelers].to_numpy())
-        outputs = [output for output in (*OUTPUTS, CERTIFIED) if prefix + output in found.columns]
+        outputs = [output for output in (*OUTPUTS, ERROR_BOUND) if prefix + output in found.columns]
         assert outputs
         for output in outputs:
             wanted = getattr(whole, OF_STREAM.get(output, output))
-            values = told[prefix + output].tolist()
+            values = result[prefix + output].tolist()
             assert np.array_equal(np.array(values), np.array(wanted.tolist())), (name, output)

@@ -1,4 +1,4 @@
-"""Rows that cannot be labeled: the job ends with our sentence, or they come out with it."""
+"""Rows that cannot be labeled: the job ends with our message, or the rows have the message in a column."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from driftvote import AdaptiveLabelModel
 from driftvote.spark import label
+from driftvote.spark.columns import make_job
 
 from same_labels import LABELERS, assert_same, table
 
@@ -21,9 +22,13 @@ BAD = {
         "key column 'camera' is null (camera null, at 500); every row needs",
     ),
     "time": ("IF(at = 500, NULL, at) AS at", "time column 'at' is null"),
-    "twice": ("IF(at = 500, 510, at) AS at", "at 510: two rows have this time, and nothing says which comes first"),
+    "twice": ("IF(at = 500, 510, at) AS at", "at 510: two rows have this time, so their order is not defined"),
 }
-WAY_OUT = {"vote": "pass n_classes=8", "key": "fill it in", "time": "leave such rows out", "twice": "order=[...]"}
+WAY_OUT = {"vote": "pass n_classes=8", "key": "fill it in", "time": "remove such rows", "twice": "order=[...]"}
+
+
+def job_of(frame, model):
+    return make_job(frame, key=None, time="at", labelers=["a", "b", "c"], model=model)
 
 
 def spoiled(frame, what):
@@ -47,11 +52,11 @@ def test_the_job_ends_with_a_sentence(frame, key, what):
     out = label(spoiled(frame, what), key=key, time="at", labelers=LABELERS, model=SMALL, blocks=None if key else 2)
     with pytest.raises(Exception, match="Error: ") as caught:
         out.collect()
-    told = str(caught.value)
+    message = str(caught.value)
     sentence = BAD[what][1] if key else BAD[what][1].replace("camera 'cam-0', ", "").replace(" (camera null", "")
-    assert sentence in told
-    assert WAY_OUT[what] in told
-    assert "rejected='reason'" in told
+    assert sentence in message
+    assert WAY_OUT[what] in message
+    assert "rejected='reason'" in message
 
 
 @pytest.mark.parametrize("blocks", [None, 3])
@@ -82,8 +87,8 @@ def test_all_bad_rows_set_apart(spark, blocks):
     assert sorted(abs(rest["number"])) == [0, 10, 500, 3000, 4000, 6000]
 
 
-def test_what_is_good_is_the_same_in_spark_and_in_python(spark):
-    """Blocks count good rows in Spark's words and check them in ours; a row on which the two differ ends the job."""
+def test_blocks_count_the_rows_that_will_be_labeled(spark):
+    """A block with more or fewer good rows than were counted ends the job."""
     values = "-2, -1, 0, 1, 2, 0.5, 1.0, double('NaN'), NULL, 1e300"
     frame = spark.sql(f"SELECT pos AS at, col AS a, col AS b, 0 AS c FROM posexplode(array({values}))")
     for model in (
@@ -92,7 +97,7 @@ def test_what_is_good_is_the_same_in_spark_and_in_python(spark):
         AdaptiveLabelModel(classes=[0, 0.5, 2], abstain=-2, windows=[2, 4]),
     ):
         out = label(frame, key=None, time="at", labelers=["a", "b", "c"], model=model, rejected="why", blocks=2)
-        codes = model._form.encode(frame.toPandas()["a"].to_numpy())
+        codes = job_of(frame, model).form.encode(frame.toPandas()["a"].to_numpy())
         missing = 2  # NaN and null
         assert out.where("why IS NULL").count() == (codes > -2).sum() + missing
         assert out.count() == 10

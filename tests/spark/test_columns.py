@@ -1,4 +1,4 @@
-"""What is refused before a job begins, and what a task holds."""
+"""Mistakes that are refused before a job starts, and the memory of a task."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import pytest
 import driftvote
 from driftvote import AdaptiveLabelModel
 from driftvote.spark import label
-from driftvote.spark.columns import make_plan
-from driftvote.spark.rows import RowReader
-from driftvote.spark.tasks import label_sorted
+from driftvote.spark.columns import make_job
+from driftvote.spark.tasks import RowReader, label_sorted
 
 from same_labels import LABELERS, assert_same, table
 
@@ -37,8 +36,8 @@ WRONG = [
     ({"time": "camera"}, "'camera' is the key and the time; name two columns"),
     ({"key": []}, "key must be a column name or a list of them"),
     ({"key": 3}, "key must be a column name or a list of them, not 3"),
-    ({"outputs": ["labels"]}, "outputs has 'labels', which AdaptiveLabelModel does not give: label, prob"),
-    ({"outputs": ["error_bound"]}, "outputs has 'error_bound', which AdaptiveLabelModel does not give"),
+    ({"outputs": ["labels"]}, "outputs has 'labels', but the outputs of AdaptiveLabelModel are label, prob"),
+    ({"outputs": ["error_bound"]}, "outputs has 'error_bound', but the outputs of AdaptiveLabelModel are"),
     ({"duplicates": "drop"}, "duplicates must be 'error' or 'sort', not 'drop'"),
     ({"rejected": "label"}, "'label' would be the name of two columns"),
     ({"rejected": "Camera"}, "'camera' would be the name of two columns"),
@@ -69,7 +68,7 @@ def test_types_that_cannot_be_a_key_or_a_time(frame):
     lists = lists.drop("A_")
     with pytest.raises(driftvote.VoteError, match="time='list' is a array<int>; it must be a tinyint"):
         label(lists, key="camera", time="list", labelers=LABELERS)
-    with pytest.raises(driftvote.VoteError, match="takes unequal text for equal; cast it to string"):
+    with pytest.raises(driftvote.VoteError, match="treats unequal text as equal; cast it to string"):
         label(lists, key="folded", time="at", labelers=LABELERS)
 
 
@@ -91,38 +90,38 @@ class TestTask:
     """A task without Spark: what goes in as Arrow comes out as Arrow."""
 
     @pytest.fixture
-    def plan(self, frame):
-        return make_plan(frame, key="camera", time="at", labelers=LABELERS, model=AdaptiveLabelModel())
+    def job(self, frame):
+        return make_job(frame, key="camera", time="at", labelers=LABELERS, model=AdaptiveLabelModel())
 
     @pytest.fixture
     def rows(self):
         return table([300, 50, 1, 120]).sort_values(["camera", "at"])
 
-    def batches(self, rows, plan, size):
-        return pa.Table.from_pandas(rows[list(plan.read)], preserve_index=False).to_batches(max_chunksize=size)
+    def batches(self, rows, job, size):
+        return pa.Table.from_pandas(rows[list(job.read)], preserve_index=False).to_batches(max_chunksize=size)
 
     @pytest.mark.parametrize("size", [1, 7, 100, 1000])
-    def test_it_does_not_matter_where_batches_are_cut(self, rows, plan, size):
-        said = pa.Table.from_batches(list(label_sorted(self.batches(rows, plan, size), plan))).to_pandas()
-        assert_same(said, rows, AdaptiveLabelModel(), "camera")
+    def test_it_does_not_matter_where_batches_are_cut(self, rows, job, size):
+        results = pa.Table.from_batches(list(label_sorted(self.batches(rows, job, size), job))).to_pandas()
+        assert_same(results, rows, AdaptiveLabelModel(), "camera")
 
-    def test_a_task_holds_one_batch_at_a_time(self, rows, plan):
+    def test_a_task_holds_one_batch_at_a_time(self, rows, job):
         asked = []
 
         def source():
-            for place, batch in enumerate(self.batches(rows, plan, 10)):
+            for place, batch in enumerate(self.batches(rows, job, 10)):
                 asked.append(place)
                 yield batch
 
-        for place, said in enumerate(label_sorted(source(), plan)):
+        for place, results in enumerate(label_sorted(source(), job)):
             assert asked[-1] == place
-            assert said.num_rows <= 10
+            assert results.num_rows <= 10
 
-    def test_rows_lie_one_after_the_other(self, rows, plan):
+    def test_rows_lie_one_after_the_other(self, rows, job):
         """Kernels run along rows; in another order sums of floats could differ in their last bits."""
-        assert RowReader(plan).codes(self.batches(rows, plan, 100)[0]).flags.c_contiguous
+        assert RowReader(job).read(self.batches(rows, job, 100)[0]).codes.flags.c_contiguous
 
-    def test_a_plan_travels_without_a_model(self, plan):
+    def test_a_job_is_sent_without_a_model(self, job):
         import pickle
 
-        assert len(pickle.dumps(plan)) < 5000
+        assert len(pickle.dumps(job)) < 5000

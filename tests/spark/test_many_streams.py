@@ -11,7 +11,7 @@ import pytest
 import driftvote
 from driftvote import AdaptiveLabelModel, CommitteeLabelModel, FixedWindowLabelModel, MajorityLabelModel
 from driftvote.spark import label
-from driftvote.spark.columns import CERTIFIED, OUTPUTS
+from driftvote.spark.columns import ERROR_BOUND, OUTPUTS
 
 from same_labels import LABELERS, assert_same, table
 
@@ -27,7 +27,7 @@ MODELS = {
 
 
 def wanted(name):
-    return (*OUTPUTS, CERTIFIED) if name == "committee" else OUTPUTS
+    return (*OUTPUTS, ERROR_BOUND) if name == "committee" else OUTPUTS
 
 
 @pytest.fixture(scope="module")

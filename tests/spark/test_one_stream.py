@@ -1,4 +1,4 @@
-"""One long stream in blocks: the labels of one process, and what the rows before a block cost."""
+"""One long stream in blocks: the labels of one process, and the cost of the rows before a block."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pyspark.sql import functions
 
 from driftvote import AdaptiveLabelModel, CommitteeLabelModel, FixedWindowLabelModel, MajorityLabelModel
 from driftvote.spark import blocks, label
-from driftvote.spark.blocks import Range, cut_blocks
-from driftvote.spark.columns import CERTIFIED, OUTPUTS
+from driftvote.spark.blocks import TimeRange, cut_blocks
+from driftvote.spark.columns import ERROR_BOUND, OUTPUTS
 
 from same_labels import LABELERS, assert_same, table
 
@@ -28,7 +28,7 @@ MODELS = {
 
 
 def wanted(name):
-    return (*OUTPUTS, CERTIFIED) if name == "committee" else OUTPUTS
+    return (*OUTPUTS, ERROR_BOUND) if name == "committee" else OUTPUTS
 
 
 @pytest.fixture(scope="module")
@@ -105,12 +105,12 @@ def test_many_rows_of_one_time_stay_together(spark):
 
 
 def test_rows_that_change_between_two_reads_are_refused(spark, monkeypatch):
-    real = blocks.counted_ranges
-    monkeypatch.setattr(blocks, "counted_ranges", lambda *a: [*real(*a)[:-1], Range(real(*a)[-1].last, 3)])
+    real = blocks.count_ranges
+    monkeypatch.setattr(blocks, "count_ranges", lambda *a: [*real(*a)[:-1], TimeRange(real(*a)[-1].last, 3)])
     frame = spark.createDataFrame(table([600]))
     model = AdaptiveLabelModel(windows=[4, 16])
     out = label(frame, key=None, time="at", labelers=LABELERS, model=model, blocks=2)
-    with pytest.raises(Exception, match="rows were counted, and .* came: the DataFrame is not the same"):
+    with pytest.raises(Exception, match="rows were counted, but .* came: the DataFrame differs"):
         out.collect()
 
 
@@ -120,7 +120,7 @@ class TestCuttingBlocks:
         for _ in range(200):
             sizes = rng.integers(1, 50, rng.integers(1, 40)).tolist()
             reach, wanted = int(rng.integers(1, 300)), int(rng.integers(1, 12))
-            cut = cut_blocks([Range(place, size) for place, size in enumerate(sizes)], reach, wanted, exactly=True)
+            cut = cut_blocks([TimeRange(place, size) for place, size in enumerate(sizes)], reach, wanted, exactly=True)
             assert [block.first for block in cut[1:]] == [block.end for block in cut[:-1]]
             assert cut[0].first == 0
             assert cut[-1].end == len(sizes)
@@ -132,7 +132,7 @@ class TestCuttingBlocks:
                 assert block.n_halo - sizes[block.halo] < reach or block.halo == block.first
 
     def test_the_number_of_blocks_weighs_halos_against_cores(self):
-        ranges = [Range(place, 10_000) for place in range(1000)]  # ten million rows
+        ranges = [TimeRange(place, 10_000) for place in range(1000)]  # ten million rows
         assert len(cut_blocks(ranges, reach=557_056, wanted=2)) == 2
         assert len(cut_blocks(ranges, reach=557_056, wanted=64)) == 17  # a block is no shorter than its halo
         assert len(cut_blocks(ranges, reach=1000, wanted=8)) == 32  # halos are cheap: several blocks a core

@@ -18,7 +18,6 @@ from driftvote.cli.convert import convert
 from driftvote.cli.demo import demo
 from driftvote.cli.label import label, report
 from driftvote.cli.simulate import simulate
-from driftvote.cli.spark_label import spark_label
 from driftvote.cli.watch import watch
 from driftvote.errors import DriftvoteError
 from driftvote.kernels._jit import on_compilation
@@ -55,7 +54,6 @@ def _options(
 
 for command in (label, watch, check, report, compare, convert, simulate, demo, compile):
     app.command()(command)
-app.command("spark-label")(spark_label)
 
 
 # The base class of errors in the arguments, which typer does not export.

@@ -1,7 +1,8 @@
-"""Apache Spark: the same labels as in one process, for tables and streams that outgrow one machine.
+"""Apache Spark: the labels of one process, for tables and streams that outgrow one machine.
 
-An adapter, imported by nothing else: Spark sorts and moves rows, the models label them, and neither knows of the other.
-`import driftvote.spark` asks for nothing; its functions need `pip install 'driftvote[spark]'`.
+Spark sorts and moves rows, the models label them. `tasks` is what Python workers do with Arrow batches; `batch`,
+`blocks` and `streaming` bring rows to them. Importing this package does not import pyspark; its functions need
+`pip install 'driftvote[spark]'`.
 """
 
 from driftvote.spark.batch import label

@@ -1,19 +1,22 @@
-"""Tables of history: many streams side by side, or one long stream."""
+"""`label`: DataFrames of finite size, many streams or one long stream."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from driftvote.errors import SettingError
 from driftvote.models import LabelModel
-from driftvote.spark.blocks import label_blocks
-from driftvote.spark.columns import USUAL, Plan, make_plan, output_schema
-from driftvote.spark.travel import aliases, named_again, travelling
+from driftvote.spark.blocks import label_blocks, plan_blocks
+from driftvote.spark.columns import DEFAULT_OUTPUTS, make_job
+from driftvote.spark.tasks import label_partitions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
 def label(
-    frame: Any,
+    frame: DataFrame,
     *,
     key: str | Sequence[str] | None,
     time: str,
@@ -21,55 +24,53 @@ def label(
     model: LabelModel | None = None,
     keep: Sequence[str] = (),
     order: Sequence[str] = (),
-    outputs: Sequence[str] = USUAL,
+    outputs: Sequence[str] = DEFAULT_OUTPUTS,
     prefix: str = "",
     rejected: str | None = None,
     duplicates: str = "error",
     partitions: int | None = None,
     blocks: int | None = None,
-) -> Any:
-    """Label the rows of a Spark DataFrame: what `label_stream` gives for every stream, bit for bit.
+) -> DataFrame:
+    """A DataFrame with key, time, the kept columns and the outputs: what `label_stream` gives for every stream.
+
+    The results are equal to those of one process to the last bit.
 
     Parameters
     ----------
     frame
-        A DataFrame with a row for each item and a column for each labeler; null abstains. In any order.
+        A DataFrame with a row for each item and a column for each labeler, in any order; null abstains.
     key
-        Column, or columns, that tell streams apart; every stream has its own model and begins with nothing known.
-        None: one long stream, which is cut by time into blocks; the rows are then counted at once, by a job of its own.
+        Column, or columns, that identify a stream; every stream has its own model, which starts empty.
+        None: one long stream, which is cut by time into blocks; a Spark job counts the rows at once.
     time
         Column to sort by: numbers, dates, timestamps, or text that sorts.
     labelers
-        Columns with votes; may be left out if the model declares its labelers.
+        Columns with votes; may be omitted if the model declares its labelers.
     model
-        A model that has seen nothing; its settings are sent, never itself. Default: `AdaptiveLabelModel()`.
+        A model that has seen nothing; tasks receive its settings. Default: `AdaptiveLabelModel()`.
     keep
         Columns that pass through, besides key and time.
     order
-        Columns that say what comes first among rows of one time.
+        Columns that order rows of equal time.
     outputs
         Some of label, probability, proba (of each class), window, n_votes, accuracies, diluted_accuracies, weights,
-        coverage (of each labeler), and error_bound of committees; the words of `LabeledStream`.
+        coverage (of each labeler), and error_bound of committees; the names of `LabeledStream`.
     prefix
         Put before the names of the outputs.
     rejected
-        None: a row that cannot be labeled ends the job with a sentence about it. A name: such rows come out with null
-        outputs and the sentence in a column of this name, which is null for all other rows.
+        None: a row that cannot be labeled ends the job with a message about it. A name: such rows have null outputs
+        and the message in a column of this name, which is null for all other rows.
     duplicates
         Two rows of a stream with equal time and order: "error" refuses them (with `rejected`, all but the first),
         "sort" orders them by their votes.
     partitions
-        Number of partitions of many streams; default: Spark's own.
+        Number of partitions of many streams; default: chosen by Spark.
     blocks
         Number of blocks of one stream; default: by the number of cores and the cost of the rows before a block.
-
-    Returns
-    -------
-    DataFrame with key, time, the kept columns and the outputs.
     """
     if getattr(frame, "isStreaming", False):
-        raise SettingError("this DataFrame is a stream, which has no end; use driftvote.spark.label_stream")
-    plan = make_plan(
+        raise SettingError("this DataFrame is a stream without an end; use driftvote.spark.label_stream")
+    job = make_job(
         frame,
         key=key,
         time=time,
@@ -82,32 +83,18 @@ def label(
         rejected=rejected,
         duplicates=duplicates,
     )
-    if plan.key:
-        if blocks is not None:
-            raise SettingError("blocks= cuts one long stream; streams of a key are labeled whole, see partitions=")
-        return label_streams(frame, plan, _count("partitions", partitions))
-    if partitions is not None:
+    _check_count("partitions", partitions)
+    _check_count("blocks", blocks)
+    if job.key and blocks is not None:
+        raise SettingError("blocks= cuts one long stream; streams of a key are labeled whole, see partitions=")
+    if not job.key and partitions is not None:
         raise SettingError("partitions= is for many streams; one stream (key=None) is cut by blocks=")
-    return label_blocks(frame, plan, _count("blocks", blocks))
+    if job.key:
+        return label_partitions(frame, job, partitions)
+    plan = plan_blocks(frame, job, blocks)
+    return label_partitions(frame, job, 1) if len(plan.blocks) < 2 else label_blocks(frame, job, plan)
 
 
-def _count(name: str, value: int | None) -> int | None:
+def _check_count(name: str, value: int | None) -> None:
     if value is not None and (type(value) is not int or value < 1):
         raise SettingError(f"{name} must be a whole number, at least 1, not {value!r}")
-    return value
-
-
-def label_streams(frame: Any, plan: Plan, partitions: int | None) -> Any:
-    """Many streams: a stream is in one partition, one after the other, each in the order of its times."""
-    schema = output_schema(frame, plan)
-    keys = aliases(plan, plan.key)
-    rows = frame.select(*travelling(plan))
-    rows = rows.repartition(*keys) if partitions is None else rows.repartition(partitions, *keys)
-    rows = rows.sortWithinPartitions(*aliases(plan, plan.sorting))
-
-    def task(batches: Iterable[Any]) -> Iterator[Any]:
-        from driftvote.spark.tasks import label_sorted
-
-        return label_sorted(named_again(batches, plan), plan)
-
-    return rows.mapInArrow(task, schema)

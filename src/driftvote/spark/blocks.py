@@ -1,45 +1,56 @@
-"""One long stream: cut by time into blocks that are labeled side by side, each given the rows before it (its halo).
+"""One long stream: cut by time into blocks that are labeled in parallel, each given the rows before it (its halo).
 
-By the finite-memory rule a block comes out exactly as in the whole stream, given the last `reach` rows before it and
-its row number. Row numbers come from exact counts: the times are cut into ranges, every range is counted, and a block
-is a run of ranges. So a row is sent once to its own block and once to every block whose halo it is in, sorted there,
-and its number is a matter of counting. A block whose rows are not as many as were counted is refused.
+A label depends on the last `reach` rows and on the row's number, so a block gets the labels that it has in the whole
+stream. Row numbers come from exact counts: the times are cut into ranges, the rows of every range are counted, and a
+block is a run of ranges. A row is sent to its own block and to every block whose halo contains it. A block that
+receives another number of rows than was counted is refused.
 
-The halo costs `reach` rows a block, which are moved, sorted and counted like others but not labeled.
+The halo costs `reach` rows a block, which are sent, sorted and learned from, but not labeled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import TYPE_CHECKING, Any
 
-from driftvote.spark.columns import Plan, column, columns, output_schema
-from driftvote.spark.travel import aliases, named_again, travelling
-from driftvote.spark.validity import is_good
+import numpy as np
+import pyarrow as pa
+
+from driftvote.errors import DriftvoteError
+from driftvote.kernels.layout import Codes
+from driftvote.models import LabelModel
+from driftvote.models.replay import start_at
+from driftvote.spark.columns import LabelJob, column
+from driftvote.spark.tasks import FormatCheck, RowReader
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 RANGES_A_CORE = 8
-MOST_RANGES = 2000
-MOST_BLOCKS = 512
+MAX_RANGES = 2000
+MAX_BLOCKS = 512
 
 HALO_SHARE = 0.05
 BLOCKS_A_CORE = 4
-"""So many blocks a core, for balance and cheap retries, as long as all halos stay below this share of the rows."""
+"""Up to so many blocks a core, for balance and cheap retries, while all halos stay below this share of the rows."""
 
 PART = "__driftvote_part"
+"""Column that is sent with a row: twice the number of the block, and one more unless the row is in its halo."""
 
 
 @dataclass(frozen=True)
-class Range:
-    """Rows between two times: up to `last`, which is a time as the driver holds it."""
+class TimeRange:
+    """Rows up to the time `last`, which is in the form that the driver holds (see `_for_driver`)."""
 
     last: Any
     n_rows: int
 
 
 @dataclass(frozen=True)
-class Block:
-    """Ranges that are labeled together, and those before them that are their halo."""
+class StreamBlock:
+    """Ranges that are labeled together, and the ranges before them that are their halo."""
 
     first: int  # range
     end: int
@@ -49,89 +60,101 @@ class Block:
     n_rows: int
 
 
-def label_blocks(frame: Any, plan: Plan, blocks: int | None) -> Any:
-    """One stream in blocks. The rows are counted by a job of its own, which runs at once."""
-    reach = plan.model.new().reach
-    cores = _cores(frame.sparkSession)
-    good = frame if plan.rejected is None else frame.where(is_good(frame, plan))
-    cut: list[Block] = []
-    ranges: list[Range] = []
-    if reach is not None and blocks != 1:
-        ranges = counted_ranges(good, plan, max(cores, blocks or 0))
-        cut = cut_blocks(ranges, reach, cores if blocks is None else blocks, exactly=blocks is not None)
-    labeled = _in_one(good, plan) if len(cut) < 2 else _side_by_side(good, plan, ranges, cut)
-    if plan.rejected is None:
-        return labeled
-    return labeled.unionAll(_set_apart(frame.where(~is_good(frame, plan)), plan))
+@dataclass(frozen=True)
+class BlockPlan:
+    """The ranges of a stream and its blocks."""
+
+    ranges: list[TimeRange]
+    blocks: list[StreamBlock]
 
 
-def _cores(spark: Any) -> int:
-    """Cores of the cluster; behind Spark Connect nobody says, and a guess costs a few halos at most."""
+def plan_blocks(frame: DataFrame, job: LabelJob, blocks: int | None) -> BlockPlan:
+    """Blocks of the stream, as many as requested or as pay off. Counts the rows, unless one block is certain."""
+    reach = job.new_model().reach
+    if reach is None or blocks == 1:
+        return BlockPlan([], [])
+    cores = _count_cores(frame.sparkSession)
+    ranges = count_ranges(frame, job, max(cores, blocks or 0))
+    return BlockPlan(ranges, cut_blocks(ranges, reach, blocks or cores, exactly=blocks is not None))
+
+
+def label_blocks(frame: DataFrame, job: LabelJob, plan: BlockPlan) -> DataFrame:
+    """Labels of all rows, each block in one task."""
+    from pyspark.sql import functions
+
+    n_blocks = len(plan.blocks)
+    copies = functions.explode(_copies(frame, job, plan)).alias("copy")
+    rows = frame.select(*job.sent(), copies).select(*job.aliases(job.read), "copy.part", "copy.slot")
+    rows = rows.repartition(n_blocks, "slot").drop("slot").sortWithinPartitions("part", *job.aliases(job.sorting))
+
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return label_block_rows(job.received(batches, PART), job, plan.blocks)
+
+    return rows.mapInArrow(task, job.schema(frame))
+
+
+def _count_cores(spark: SparkSession) -> int:
+    """Cores of the cluster. Spark Connect does not tell; a wrong guess costs a few halos at most."""
     try:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:
         return 16
 
 
-def _in_one(frame: Any, plan: Plan) -> Any:
-    """All rows in one task: fewer than a halo is worth."""
-    schema = output_schema(frame, plan)
-    rows = frame.select(*travelling(plan)).repartition(1).sortWithinPartitions(*aliases(plan, plan.sorting))
-
-    def task(batches: Iterable[Any]) -> Iterator[Any]:
-        from driftvote.spark.tasks import label_sorted
-
-        return label_sorted(named_again(batches, plan), plan)
-
-    return rows.mapInArrow(task, schema)
+# -- ranges and blocks -------------------------------------------------------------------------
 
 
-def _side_by_side(frame: Any, plan: Plan, ranges: Sequence[Range], cut: Sequence[Block]) -> Any:
+def count_ranges(frame: DataFrame, job: LabelJob, cores: int) -> list[TimeRange]:
+    """Ranges of time with about equally many rows, and the exact number of rows that will be labeled in each.
+
+    Rows of one time are in one range, so the counts depend on the rows alone, not on how Spark chose the ranges.
+    """
     from pyspark.sql import functions
 
-    schema = output_schema(frame, plan)
-    slots = _slots(frame.sparkSession, len(cut))
-    copies = functions.explode(_copies(frame, plan, ranges, cut, slots)).alias("copy")
-    rows = frame.select(*travelling(plan), copies)
-    rows = rows.select(*aliases(plan, plan.read), "copy.part", "copy.slot").repartition(len(cut), "slot").drop("slot")
-    rows = rows.sortWithinPartitions("part", *aliases(plan, plan.sorting))
-
-    def task(batches: Iterable[Any]) -> Iterator[Any]:
-        from driftvote.spark.block_tasks import label_block_rows
-
-        return label_block_rows(named_again(batches, plan, PART), plan, cut)
-
-    return rows.mapInArrow(task, schema)
-
-
-def _set_apart(frame: Any, plan: Plan) -> Any:
-    """Rows that cannot be labeled, with the reason."""
-    schema = output_schema(frame, plan)
-
-    def task(batches: Iterable[Any]) -> Iterator[Any]:
-        from driftvote.spark.block_tasks import reasons_only
-
-        return reasons_only(named_again(batches, plan), plan)
-
-    return frame.select(*travelling(plan)).mapInArrow(task, schema)
+    time = job.aliases([job.time])[0]
+    if job.rejected is None:
+        rows = frame.where(column(job.time).isNotNull()).select(*job.sent()[: len(job.place)])
+    else:
+        rows = _good_rows(frame, job)
+    n_ranges = min(MAX_RANGES, max(32, RANGES_A_CORE * cores))
+    rows = rows.repartitionByRange(n_ranges, time).withColumn(PART, functions.spark_partition_id())
+    # Of rows at the same place, all but the first will be rejected.
+    distinct = job.rejected is not None and job.duplicates == "error"
+    n_rows = functions.count_distinct(functions.struct(*job.aliases(job.place))) if distinct else functions.count("*")
+    counted = rows.groupBy(PART).agg(functions.max(time).alias("last"), n_rows.alias("n_rows")).orderBy("last")
+    kind = frame.schema[job.time].dataType.simpleString()
+    found = counted.select(_for_driver(functions.col("last"), kind).alias("last"), "n_rows").collect()
+    return [TimeRange(row["last"], row["n_rows"]) for row in found]
 
 
-# -- ranges ------------------------------------------------------------------------------------
+def _good_rows(frame: DataFrame, job: LabelJob) -> DataFrame:
+    """Stream, time and order of the rows that can be labeled; the encoder decides, in Python."""
+    from pyspark.sql.types import StructField, StructType
+
+    names = job.aliases(job.place)
+    kinds = [frame.schema[name].dataType for name in job.place]
+    schema = StructType([StructField(name, kind, True) for name, kind in zip(names, kinds, strict=True)])
+
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        reader = RowReader(job)
+        for batch in job.received(batches):
+            good = pa.array(reader.find_good(batch))
+            yield pa.RecordBatch.from_arrays([batch.column(name).filter(good) for name in job.place], names=names)
+
+    return frame.select(*job.sent()).mapInArrow(task, schema)
 
 
-def _carried(frame: Any, name: str) -> Any:
-    """A time as a value that the driver can hold. A timestamp is a moment, and as a date and time of day it would
-    depend on clocks that are put back."""
+def _for_driver(time: Column, kind: str) -> Column:
+    """A time as a value that the driver can hold and send back; a local time of day is ambiguous when clocks change."""
     from pyspark.sql import functions
 
-    kind = frame.schema[name].dataType.simpleString()
     if kind == "timestamp":
-        return functions.unix_micros(column(name))
-    return column(name).cast("string") if kind == "timestamp_ntz" else column(name)
+        return functions.unix_micros(time)
+    return time.cast("string") if kind == "timestamp_ntz" else time
 
 
-def _is_up_to(frame: Any, name: str, border: Any) -> Any:
-    """Whether a time is at or before one that the driver held."""
+def _is_up_to(frame: DataFrame, name: str, border: Any) -> Column:
+    """Whether a time is at or before a border that the driver holds."""
     from pyspark.sql import functions
 
     kind = frame.schema[name].dataType.simpleString()
@@ -140,97 +163,151 @@ def _is_up_to(frame: Any, name: str, border: Any) -> Any:
     return column(name) <= functions.lit(border).cast(kind)
 
 
-def counted_ranges(frame: Any, plan: Plan, cores: int) -> list[Range]:
-    """The times cut into ranges of about equal size, with the exact number of rows in each.
-
-    Rows of one time are in one range, so the counts depend on the rows alone, not on how Spark found the ranges.
-    """
-    from pyspark.sql import functions
-
-    n_ranges = min(MOST_RANGES, max(32, RANGES_A_CORE * cores))
-    place = columns(plan.place)
-    rows = frame.where(column(plan.time).isNotNull()).select(*place)
-    rows = rows.repartitionByRange(n_ranges, column(plan.time)).withColumn(PART, functions.spark_partition_id())
-    drops = plan.rejected is not None and plan.duplicates == "error"
-    count = functions.count_distinct(functions.struct(*place)) if drops else functions.count("*")
-    last = functions.max(column(plan.time)).alias(plan.time)
-    found = rows.groupBy(PART).agg(last, count.alias("n_rows"))
-    found = found.select(_carried(found, plan.time).alias("last"), "n_rows", column(plan.time).alias("sorting"))
-    told = found.orderBy("sorting").select("last", "n_rows").collect()
-    return [Range(row["last"], row["n_rows"]) for row in told]
-
-
-def cut_blocks(ranges: Sequence[Range], reach: int, wanted: int, exactly: bool = False) -> list[Block]:
-    """Runs of ranges, with the ranges before each that hold the last `reach` rows.
+def cut_blocks(ranges: Sequence[TimeRange], reach: int, wanted: int, exactly: bool = False) -> list[StreamBlock]:
+    """Runs of ranges, each with the ranges before it that hold the last `reach` rows.
 
     As many blocks as there are cores, or more while the halos stay a small share; fewer where a block would be
     shorter than its halo, because then most of the work would be done twice.
 
-    >>> [(b.row, b.n_rows, b.n_halo) for b in cut_blocks([Range(t, 10) for t in range(8)], reach=15, wanted=2)]
+    >>> [(b.row, b.n_rows, b.n_halo) for b in cut_blocks([TimeRange(t, 10) for t in range(8)], reach=15, wanted=2)]
     [(0, 40, 0), (40, 40, 20)]
-    >>> len(cut_blocks([Range(t, 10) for t in range(8)], reach=100, wanted=2))
+    >>> len(cut_blocks([TimeRange(t, 10) for t in range(8)], reach=100, wanted=2))
     1
     """
-    total = sum(one.n_rows for one in ranges)
+    before = list(accumulate((one.n_rows for one in ranges), initial=0))
+    total, reach = before[-1], max(1, reach)
     if not total:
         return []
-    if exactly:
-        n_blocks = max(1, wanted)
-    else:
-        cheap = int(HALO_SHARE * total / max(1, reach))
-        n_blocks = max(1, min(max(wanted, min(cheap, BLOCKS_A_CORE * wanted)), total // max(1, reach), MOST_BLOCKS))
-    before = [0]
-    for one in ranges:
-        before.append(before[-1] + one.n_rows)
-    firsts: list[int] = []
-    for block in range(n_blocks):
-        at = next((place for place in range(len(ranges)) if before[place] >= total * block / n_blocks), len(ranges))
-        if at < len(ranges) and (not firsts or at > firsts[-1]):
-            firsts.append(at)
-    cut = []
-    for first, end in zip(firsts, [*firsts[1:], len(ranges)], strict=True):
+    n_blocks = wanted
+    if not exactly:
+        cheap = int(HALO_SHARE * total / reach)
+        n_blocks = max(1, min(max(wanted, min(cheap, BLOCKS_A_CORE * wanted)), total // reach, MAX_BLOCKS))
+    targets = [total * block / n_blocks for block in range(n_blocks)]
+    firsts = np.unique(np.searchsorted(before, targets)).tolist()  # the first range that begins at the target or later
+    firsts = [first for first in firsts if first < len(ranges)]
+    blocks = []
+    for first, end in pairwise([*firsts, len(ranges)]):
         halo = first
         while halo and before[first] - before[halo] < reach:
             halo -= 1
-        cut.append(Block(first, end, halo, before[first], before[first] - before[halo], before[end] - before[first]))
-    return cut
+        row, n_halo = before[first], before[first] - before[halo]
+        blocks.append(StreamBlock(first, end, halo, row, n_halo, before[end] - row))
+    return blocks
 
 
-# -- where a row goes --------------------------------------------------------------------------
+# -- sending rows to blocks --------------------------------------------------------------------
 
 
-def _copies(frame: Any, plan: Plan, ranges: Sequence[Range], cut: Sequence[Block], slots: Sequence[int]) -> Any:
-    """The blocks that a row goes to, as a column: twice the block's number, and one more in its own block."""
+def _copies(frame: DataFrame, job: LabelJob, plan: BlockPlan) -> Column:
+    """The copies of a row that are sent: an array of structs of part and slot (see `PART`, `_find_slots`)."""
     from pyspark.sql import functions
 
-    goes = [[2 * b + (at >= block.first) for b, block in enumerate(cut) if block.halo <= at < block.end]
-            for at in range(len(ranges))]  # fmt: skip
-    edges = [at for at in range(1, len(ranges)) if goes[at] != goes[at - 1]]
+    slots = _find_slots(frame.sparkSession, len(plan.blocks))
+    parts = [
+        [2 * number + (at >= block.first) for number, block in enumerate(plan.blocks) if block.halo <= at < block.end]
+        for at in range(len(plan.ranges))
+    ]
+    edges = [at for at in range(1, len(parts)) if parts[at] != parts[at - 1]]
 
-    def sent_to(parts: Sequence[int]) -> Any:
-        both = [
-            functions.struct(functions.lit(slots[p // 2]).cast("bigint").alias("slot"), functions.lit(p).alias("part"))
-            for p in parts
-        ]
-        return functions.array(*both)
+    def copies(parts: Sequence[int]) -> Column:
+        pairs = [(functions.lit(part), functions.lit(slots[part // 2]).cast("bigint")) for part in parts]
+        return functions.array(*(functions.struct(part.alias("part"), slot.alias("slot")) for part, slot in pairs))
 
-    def among(first: int, last: int) -> Any:
-        """Edges first .. last - 1 are still open: a tree, so that a row is compared a few times only."""
+    def search(first: int, last: int) -> Column:
+        """A binary search among the edges first .. last - 1, so that a row is compared a few times only."""
         if first == last:
-            return sent_to(goes[edges[first - 1] if first else 0])
+            return copies(parts[edges[first - 1] if first else 0])
         middle = (first + last) // 2
-        early = _is_up_to(frame, plan.time, ranges[edges[middle] - 1].last)
-        return functions.when(early, among(first, middle)).otherwise(among(middle + 1, last))
+        is_early = _is_up_to(frame, job.time, plan.ranges[edges[middle] - 1].last)
+        return functions.when(is_early, search(first, middle)).otherwise(search(middle + 1, last))
 
-    return functions.when(column(plan.time).isNull(), sent_to([1])).otherwise(among(0, len(edges)))
+    # Rows without a time cannot be labeled; the first block rejects them.
+    return functions.when(column(job.time).isNull(), copies([1])).otherwise(search(0, len(edges)))
 
 
-def _slots(spark: Any, count: int) -> list[int]:
-    """A number for each of so many partitions that Spark's hash puts there: blocks side by side, never two in one."""
+def _find_slots(spark: SparkSession, count: int) -> list[int]:
+    """For each of `count` partitions a number that Spark's hash sends there, so that no two blocks share a task."""
     found: dict[int, int] = {}
-    tried = 64
+    n_tried = 64
     while len(found) < count:
-        tried *= 4
-        told = spark.range(tried).selectExpr("id", f"pmod(hash(id), {count}) AS place").groupBy("place").min("id")
-        found = {row["place"]: row["min(id)"] for row in told.collect()}
+        n_tried *= 4
+        slots = spark.range(n_tried).selectExpr("id", f"pmod(hash(id), {count}) AS place").groupBy("place").min("id")
+        found = {row["place"]: row["min(id)"] for row in slots.collect()}
     return [found[place] for place in range(count)]
+
+
+# -- tasks -------------------------------------------------------------------------------------
+
+
+class BlockLabeler:
+    """Labels one block: its rows come in order, those of the halo first."""
+
+    def __init__(self, job: LabelJob, block: StreamBlock) -> None:
+        self.job = job
+        self.block = block
+        self.reader = RowReader(job)
+        self.check = FormatCheck(job)
+        self.model: LabelModel | None = None
+        self._halo: list[Codes] = []
+        self._n_labeled = 0
+
+    def add_halo(self, batch: pa.RecordBatch) -> None:
+        """Rows before the block."""
+        self._halo.append(self.reader.read(batch).good_codes)
+
+    def label(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Results of rows of the block."""
+        if self.model is None:
+            self.model = self._start()
+        rows = self.reader.read(batch)
+        if self.block.row == 0:
+            self.check.add(rows)
+        codes = rows.good_codes
+        self._n_labeled += len(codes)
+        return rows.results([self.model.label_stream(codes)] if len(codes) else [])
+
+    def _start(self) -> LabelModel:
+        model = self.job.new_model()
+        n_halo = sum(map(len, self._halo))
+        if n_halo != self.block.n_halo:
+            raise _changed(self.block.row - self.block.n_halo, self.block.n_halo, n_halo)
+        if n_halo:
+            start_at(model, self.block.row, np.concatenate(self._halo))
+        self._halo = []
+        return model
+
+    def finish(self) -> None:
+        """Check that the block was complete."""
+        if self._n_labeled != self.block.n_rows:
+            raise _changed(self.block.row, self.block.n_rows, self._n_labeled)
+        self.check.finish()
+
+
+def label_block_rows(
+    batches: Iterable[pa.RecordBatch], job: LabelJob, blocks: Sequence[StreamBlock]
+) -> Iterator[pa.RecordBatch]:
+    """Results for the batches of a partition, which are sorted by block, halo before block, and time."""
+    labeler: BlockLabeler | None = None
+    for batch in batches:
+        parts = batch.column(PART).to_numpy()
+        borders = sorted({0, *(np.flatnonzero(np.diff(parts)) + 1).tolist(), len(parts)})
+        for first, last in pairwise(borders):
+            block, is_own = blocks[parts[first] // 2], parts[first] % 2
+            if labeler is None or labeler.block != block:
+                if labeler is not None:
+                    labeler.finish()
+                labeler = BlockLabeler(job, block)
+            rows = batch.slice(first, last - first)
+            if is_own:
+                yield labeler.label(rows)
+            else:
+                labeler.add_halo(rows)
+    if labeler is not None:
+        labeler.finish()
+
+
+def _changed(row: int, counted: int, received: int) -> DriftvoteError:
+    return DriftvoteError(
+        f"from row {row} of the stream on {counted} rows were counted, but {received} came: the DataFrame differs from"
+        " one reading to the next; write it to a file, or persist() it, and label that"
+    )

@@ -1,29 +1,35 @@
-"""Columns of a Spark DataFrame: which is what, whether their types can be that, and what comes out.
+"""The columns of a Spark DataFrame: their roles, the checks of their types, and the columns of the result.
 
-All of this happens on the driver, before a job begins. Tasks get a `Plan`, which is plain values: settings and names,
-never a model with its state.
+All of this happens on the driver, before a Spark job starts. Tasks receive a `LabelJob`, which holds names and
+settings, never a model with its state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from driftvote.errors import LabelerError, SettingError, VoteError
 from driftvote.models import AdaptiveLabelModel, CommitteeLabelModel, LabelModel
-from driftvote.votes import Roster, VoteFormat
+from driftvote.votes import Roster, VoteFormat, declare_votes
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import StructType
 
 OUTPUTS = (
     "label", "probability", "proba", "window", "n_votes", "accuracies", "diluted_accuracies", "weights", "coverage",
 )  # fmt: skip
-"""What can be asked for: the words of `LabeledStream`, for one row."""
+"""Outputs of every model, by the names of `LabeledStream`."""
 
-CERTIFIED = "error_bound"
-"""The same, of models with certificates."""
+ERROR_BOUND = "error_bound"
+"""A further output of models with certificates."""
 
-USUAL = ("label", "probability", "proba", "window", "n_votes")
+DEFAULT_OUTPUTS = ("label", "probability", "proba", "window", "n_votes")
 
 DUPLICATES = ("error", "sort")
 
@@ -31,35 +37,21 @@ _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal"
 _TIMES = (*_NUMBERS, "date", "timestamp", "timestamp_ntz", "string")
 _KEYS = (*_TIMES, "boolean", "binary")
 
-
-@dataclass(frozen=True)
-class Recipe:
-    """How tasks make a model: its class and its settings."""
-
-    kind: type[LabelModel]
-    settings: dict[str, Any]
-
-    def new(self) -> LabelModel:
-        """A model that has seen nothing. It looks for no events: they are not among the outputs."""
-        model = self.kind(**self.settings)
-        vars(model).update(false_event_rate=None)
-        return model
-
-    @cached_property
-    def form(self) -> VoteFormat:
-        return self.new()._form
-
-    @cached_property
-    def voters(self) -> tuple[str, ...]:
-        """Names behind the arrays of accuracies, weights and coverage: labelers, or families of them."""
-        return self.new().labelers
+_ARROW_TYPES = {
+    "bigint": pa.int64(),
+    "int": pa.int32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "string": pa.string(),
+    "array<double>": pa.list_(pa.float64()),
+}
 
 
 @dataclass(frozen=True)
-class Plan:
+class LabelJob:
     """Everything that a task needs to know."""
 
-    key: tuple[str, ...]  # none: one stream
+    key: tuple[str, ...]  # empty: one stream
     time: str
     order: tuple[str, ...]
     labelers: tuple[str, ...]
@@ -68,32 +60,86 @@ class Plan:
     prefix: str
     rejected: str | None  # column for the reason
     duplicates: str
-    model: Recipe
+    model_class: type[LabelModel]
+    settings: dict[str, Any]  # of the model
+
+    @cached_property
+    def form(self) -> VoteFormat:
+        """The declared format of the votes."""
+        return declare_votes(*(self.settings[name] for name in ("votes", "n_classes", "classes", "abstain")))
+
+    def new_model(self) -> LabelModel:
+        """A model that has seen nothing and takes class codes, which tasks have made of the votes."""
+        # Tasks use one core each, and drift events are not among the outputs.
+        given = {"votes": "snorkel", "n_classes": self.form.n_classes, "classes": None, "abstain": None}
+        given |= {"labelers": list(self.labelers), "n_jobs": 1, "false_event_rate": None}
+        return self.model_class(**self.settings | {name: given[name] for name in given if name in self.settings})
 
     @property
     def place(self) -> tuple[str, ...]:
-        """Columns that say where a row belongs, in the order by which rows are sorted."""
+        """Columns that say where a row belongs: stream, time, order."""
         return tuple(dict.fromkeys((*self.key, self.time, *self.order)))
 
     @property
     def passing(self) -> tuple[str, ...]:
-        """Columns that pass through."""
+        """Columns that the result takes over from the input."""
         return tuple(dict.fromkeys((*self.key, self.time, *self.keep)))
 
     @property
     def read(self) -> tuple[str, ...]:
-        """Columns that a task gets; a column may have several parts to play and is sent once."""
+        """Columns that are sent to tasks, each once, whatever the number of its roles."""
         return tuple(dict.fromkeys((*self.place, *self.keep, *self.labelers)))
 
     @property
     def sorting(self) -> tuple[str, ...]:
-        """Columns to sort by. The votes come last: rows that nothing else tells apart must not come in an order that
-        changes from one run to the next."""
+        """Columns to sort by. The votes come last, so that rows of one place have the same order in every run."""
         return tuple(dict.fromkeys((*self.place, *self.labelers)))
 
+    @cached_property
+    def output_types(self) -> dict[str, str]:
+        """Spark types of the requested outputs."""
+        types = {"label": _label_type(self.form), "probability": "double", ERROR_BOUND: "double"}
+        types |= {"window": "bigint", "n_votes": "int"}
+        return {name: types.get(name, "array<double>") for name in self.outputs}
 
-def make_plan(
-    frame: Any,
+    @property
+    def arrow_types(self) -> dict[str, pa.DataType]:
+        """Arrow types of the requested outputs."""
+        return {name: _ARROW_TYPES[kind] for name, kind in self.output_types.items()}
+
+    @property
+    def added(self) -> dict[str, str]:
+        """Names and Spark types of the columns that the result has besides `passing`."""
+        added = {self.prefix + name: kind for name, kind in self.output_types.items()}
+        return added if self.rejected is None else added | {self.rejected: "string"}
+
+    def schema(self, frame: DataFrame) -> StructType:
+        """The columns of the result, as Spark expects them."""
+        from pyspark.sql.types import StructField, StructType, _parse_datatype_string
+
+        fields = {field.name: field for field in frame.schema.fields}
+        passing = [StructField(name, fields[name].dataType, True) for name in self.passing]
+        added = [StructField(name, _parse_datatype_string(kind), True) for name, kind in self.added.items()]
+        return StructType(passing + added)
+
+    # Columns are sent to tasks as c0, c1, ..., because Spark's Python functions cannot take names with dots.
+
+    def sent(self) -> list[Column]:
+        """The columns in `read`, renamed for sending."""
+        return [column(name).alias(alias) for name, alias in zip(self.read, self.aliases(self.read), strict=True)]
+
+    def aliases(self, names: Iterable[str]) -> list[str]:
+        """Names of columns while they are sent."""
+        return [f"c{self.read.index(name)}" for name in names]
+
+    def received(self, batches: Iterable[pa.RecordBatch], *more: str) -> Iterator[pa.RecordBatch]:
+        """Batches under their own names again; `more` are columns behind those in `read`."""
+        for batch in batches:
+            yield batch.rename_columns([*self.read, *more])
+
+
+def make_job(
+    frame: DataFrame,
     *,
     key: str | Sequence[str] | None,
     time: str,
@@ -101,64 +147,81 @@ def make_plan(
     model: LabelModel | None,
     keep: Sequence[str] = (),
     order: Sequence[str] = (),
-    outputs: Sequence[str] = USUAL,
+    outputs: Sequence[str] = DEFAULT_OUTPUTS,
     prefix: str = "",
     rejected: str | None = None,
     duplicates: str = "error",
-) -> Plan:
-    """Check everything that can be known before a row is read."""
-    types = column_types(frame)
+) -> LabelJob:
+    """The job, after every check that is possible before a row is read."""
+    types = _column_types(frame)
     model = AdaptiveLabelModel() if model is None else model
     if not isinstance(model, LabelModel):
         raise SettingError(f"model must be a label model such as AdaptiveLabelModel(), not {type(model).__name__}")
-    keys = () if key is None else _names("key", key)
+    if model.n_rows:
+        raise SettingError(
+            f"the model has learned from {model.n_rows} rows, but every stream on Spark starts with a new model;"
+            " pass model.clone(), which has the same settings"
+        )
     if duplicates not in DUPLICATES:
         raise SettingError(f"duplicates must be 'error' or 'sort', not {duplicates!r}")
-    plan = Plan(
-        key=keys,
-        time=_names("time", time)[0],
-        order=_names("order", order),
-        labelers=_labelers(model, labelers),
-        keep=_names("keep", keep),
-        outputs=_outputs(outputs, model),
+    settings = model.get_params()
+    names = _labeler_names(settings["labelers"], labelers)
+    job = LabelJob(
+        key=() if key is None else _column_names("key", key),
+        time=_column_names("time", time)[0],
+        order=_column_names("order", order),
+        labelers=names,
+        keep=_column_names("keep", keep),
+        outputs=_output_names(outputs, model),
         prefix=prefix,
         rejected=rejected,
         duplicates=duplicates,
-        model=_recipe(model, _labelers(model, labelers)),
+        model_class=type(model),
+        settings=settings | {"labelers": list(names)},
     )
-    _check_columns(plan, types)
-    for name in plan.labelers:
-        _check_votes(name, types[name], plan.model.form)
-    _check_new_names(plan)
-    return plan
+    job.new_model()  # refuses labelers that do not fit the settings
+    _label_type(job.form)
+    _check_columns(job, types)
+    for name in job.labelers:
+        _check_votes(name, types[name], job.form)
+    _check_new_names(job)
+    return job
 
 
-def column_types(frame: Any) -> dict[str, str]:
+def column(name: str) -> Column:
+    """A column by its name, which may contain dots, spaces and backticks."""
+    from pyspark.sql import functions
+
+    return functions.col(f"`{name.replace('`', '``')}`")
+
+
+def _column_types(frame: DataFrame) -> dict[str, str]:
     """Spark's names of the types, by column."""
-    names = list(frame.columns)
-    folded = [name.casefold() for name in names]
-    if len(set(folded)) < len(folded):
-        twice = next(name for place, name in enumerate(names) if name.casefold() in folded[:place])
-        raise VoteError(f"the DataFrame has column {twice!r} twice (Spark does not tell A from a); rename one of them")
+    seen: set[str] = set()
+    for name in frame.columns:
+        if name.casefold() in seen:
+            raise VoteError(
+                f"the DataFrame has column {name!r} twice (Spark does not distinguish A from a); rename one of them"
+            )
+        seen.add(name.casefold())
     return {field.name: field.dataType.simpleString() for field in frame.schema.fields}
 
 
-def _names(what: str, names: Any) -> tuple[str, ...]:
-    """One name, or several."""
+def _column_names(role: str, names: object) -> tuple[str, ...]:
+    """One name or several, as a tuple."""
     if isinstance(names, str):
         return (names,)
-    found = tuple(names) if isinstance(names, Iterable) else (None,)
-    if not all(isinstance(name, str) for name in found) or (what in ("key", "time") and not found):
-        raise SettingError(f"{what} must be a column name or a list of them, not {names!r}")
-    return found
+    several = tuple(names) if isinstance(names, Iterable) else (None,)
+    if not all(isinstance(name, str) for name in several) or (role in ("key", "time") and not several):
+        raise SettingError(f"{role} must be a column name or a list of them, not {names!r}")
+    return several
 
 
-def _labelers(model: LabelModel, asked: Sequence[str] | None) -> tuple[str, ...]:
-    """The columns with votes: those that are named, or those that the model declares."""
-    declared = model.get_params()["labelers"]
-    if asked is None and declared is None:
+def _labeler_names(declared: list[str] | None, given: Sequence[str] | None) -> tuple[str, ...]:
+    """The columns with votes: those of `labelers=`, or those that the model declares."""
+    if given is None and declared is None:
         raise LabelerError("labelers= must name the columns with votes, such as labelers=['a', 'b', 'c']")
-    names = tuple(declared) if asked is None else Roster.declared(asked).names
+    names = tuple(declared or ()) if given is None else Roster.declared(given).names
     if declared is not None and names != tuple(declared):
         raise LabelerError(
             f"labelers={list(names)} and the model's labelers={list(declared)} differ; leave one of them out"
@@ -166,58 +229,45 @@ def _labelers(model: LabelModel, asked: Sequence[str] | None) -> tuple[str, ...]
     return names
 
 
-def _recipe(model: LabelModel, labelers: tuple[str, ...]) -> Recipe:
-    if model.n_rows:
-        raise SettingError(
-            f"the model has learned from {model.n_rows} rows, and here every stream begins with nothing known;"
-            " pass model.clone(), which has the same settings"
-        )
-    settings = model.get_params() | {"labelers": list(labelers)}
-    if "n_jobs" in settings:
-        settings["n_jobs"] = 1  # Spark gives a task one core
-    recipe = Recipe(type(model), settings)
-    _label_type(recipe.form)
-    return recipe
+def _output_names(names: Sequence[str], model: LabelModel) -> tuple[str, ...]:
+    available = (*OUTPUTS, ERROR_BOUND) if isinstance(model, CommitteeLabelModel) else OUTPUTS
+    requested = _column_names("outputs", names)
+    for name in requested:
+        if name not in available:
+            raise SettingError(
+                f"outputs has {name!r}, but the outputs of {type(model).__name__} are {', '.join(available)}"
+            )
+    return tuple(dict.fromkeys(requested))
 
 
-def _outputs(names: Sequence[str], model: LabelModel) -> tuple[str, ...]:
-    known = (*OUTPUTS, CERTIFIED) if isinstance(model, CommitteeLabelModel) else OUTPUTS
-    found = _names("outputs", names)
-    for name in found:
-        if name not in known:
-            raise SettingError(f"outputs has {name!r}, which {type(model).__name__} does not give: {', '.join(known)}")
-    return tuple(dict.fromkeys(found))
-
-
-def _check_columns(plan: Plan, types: dict[str, str]) -> None:
-    asked = {"key": plan.key, "time": (plan.time,), "order": plan.order, "labelers": plan.labelers, "keep": plan.keep}
-    for what, names in asked.items():
+def _check_columns(job: LabelJob, types: dict[str, str]) -> None:
+    roles = {"key": job.key, "time": (job.time,), "order": job.order, "labelers": job.labelers, "keep": job.keep}
+    for role, names in roles.items():
         for name in names:
             if name not in types:
-                raise VoteError(f"{what}={name!r}: the DataFrame has no such column; it has {', '.join(types)}")
-    for what in ("key", "time", "order"):
-        for name in asked[what]:
-            allowed = _TIMES if what == "time" else _KEYS
+                raise VoteError(f"{role}={name!r}: the DataFrame has no such column; it has {', '.join(types)}")
+    for role in ("key", "time", "order"):
+        for name in roles[role]:
+            allowed = _TIMES if role == "time" else _KEYS
             kind = types[name]
             if " collate " in kind:
-                raise VoteError(f"{what}={name!r} is a {kind}, which takes unequal text for equal; cast it to string")
+                raise VoteError(f"{role}={name!r} is a {kind}, which treats unequal text as equal; cast it to string")
             if kind.partition("(")[0] not in allowed:
-                raise VoteError(f"{what}={name!r} is a {kind}; it must be a {', '.join(allowed)}; cast it first")
-            if name in plan.labelers and what != "order":
-                raise VoteError(f"{name!r} is the {what} and a labeler; take it out of labelers")
-    if plan.time in plan.key:
-        raise VoteError(f"{plan.time!r} is the key and the time; name two columns")
+                raise VoteError(f"{role}={name!r} is a {kind}; it must be a {', '.join(allowed)}; cast it first")
+            if name in job.labelers and role != "order":
+                raise VoteError(f"{name!r} is the {role} and a labeler; take it out of labelers")
+    if job.time in job.key:
+        raise VoteError(f"{job.time!r} is the key and the time; name two columns")
 
 
 def _check_votes(name: str, kind: str, form: VoteFormat) -> None:
-    """Whether a column of this type can hold votes of the declared format."""
+    """Refuse a column whose type cannot hold votes of the declared format."""
     base = kind.partition("(")[0]
     if base == "void":
         return
-    classes = form.classes
-    if all(isinstance(value, bool) for value in classes):
+    if all(isinstance(value, bool) for value in form.classes):
         fits, needed = base == "boolean", "boolean"
-    elif all(isinstance(value, str) for value in classes):
+    elif all(isinstance(value, str) for value in form.classes):
         fits, needed = base == "string", "string"
     else:
         fits, needed = base in _NUMBERS or (base == "boolean" and form.name == "snorkel"), "a number"
@@ -229,7 +279,7 @@ def _check_votes(name: str, kind: str, form: VoteFormat) -> None:
 
 
 def _label_type(form: VoteFormat) -> str:
-    """The type of the label column, by the class values."""
+    """The Spark type of labels, by the class values."""
     kinds = {"bigint" if type(value) is int else type(value).__name__ for value in form.classes}
     names = {"bigint": "bigint", "str": "string", "bool": "boolean", "float": "double"}
     if kinds == {"bigint", "float"}:
@@ -241,42 +291,13 @@ def _label_type(form: VoteFormat) -> str:
     return names[kinds.pop()]
 
 
-def output_types(plan: Plan) -> dict[str, str]:
-    """Names and types of what is added to the columns that pass through."""
-    kinds = {"label": _label_type(plan.model.form), "probability": "double", "window": "bigint", "n_votes": "int"}
-    kinds[CERTIFIED] = "double"
-    added = {plan.prefix + name: kinds.get(name, "array<double>") for name in plan.outputs}
-    return added if plan.rejected is None else added | {plan.rejected: "string"}
-
-
-def _check_new_names(plan: Plan) -> None:
-    there = {name.casefold(): name for name in plan.passing}
-    for name in (*(plan.prefix + output for output in plan.outputs), *((plan.rejected,) if plan.rejected else ())):
-        if name.casefold() in there:
+def _check_new_names(job: LabelJob) -> None:
+    names = {name.casefold(): name for name in job.passing}
+    new = [job.prefix + output for output in job.outputs]
+    for name in new if job.rejected is None else [*new, job.rejected]:
+        if name.casefold() in names:
             raise SettingError(
-                f"{there[name.casefold()]!r} would be the name of two columns of the result; rename it, or put"
+                f"{names[name.casefold()]!r} would be the name of two columns of the result; rename it, or put"
                 " something before the new names with prefix="
             )
-        there[name.casefold()] = name
-
-
-def output_schema(frame: Any, plan: Plan) -> Any:
-    """The result's columns, as Spark wants them said."""
-    from pyspark.sql.types import StructField, StructType, _parse_datatype_string
-
-    fields = {field.name: field for field in frame.schema.fields}
-    passing = [StructField(name, fields[name].dataType, True) for name in plan.passing]
-    added = [StructField(name, _parse_datatype_string(kind), True) for name, kind in output_types(plan).items()]
-    return StructType(passing + added)
-
-
-def column(name: str) -> Any:
-    """A column by its name, dots, spaces and backticks included."""
-    from pyspark.sql import functions
-
-    return functions.col(f"`{name.replace('`', '``')}`")
-
-
-def columns(names: Iterable[str]) -> list[Any]:
-    """Columns by their names."""
-    return [column(name) for name in names]
+        names[name.casefold()] = name
