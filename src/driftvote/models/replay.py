@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from driftvote.doors import Batch
 from driftvote.errors import SettingError
+from driftvote.inputs import Batch
 from driftvote.kernels.layout import Codes
 from driftvote.models.base import LabelModel
 from driftvote.models.committee_engine import CommitteeEngine, window_engine_at
