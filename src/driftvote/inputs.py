@@ -7,7 +7,7 @@ Frames of pandas, Polars and Arrow are read through narwhals, which is imported 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +39,7 @@ class Origin:
     task_column: str = "task"
 
 
-ARRAY = Origin()
+ARRAY, RECORDS = Origin(), Origin("records")
 
 
 @dataclass(slots=True)  # not frozen: one is made for every `update`, and a frozen one takes four times as long
@@ -81,14 +81,26 @@ def read_row(
     row: Any, form: VoteFormat, roster: Roster, *, id: Any = None, verified: Any = None, time: Any = None
 ) -> Batch:
     """A batch of one row: a sequence of votes, a dict {labeler: vote}, or a row of a frame."""
-    codes = _encode_values(row, form)
-    if codes is not None:
+    # Whether an abstention was written out is asked only of many rows, so `literal` is False here.
+    if type(row) is np.ndarray and row.ndim == 1:
+        codes = _encode_values(row.tolist(), form)
+    elif type(row) is dict:
+        codes = _encode_values(row.values(), form)
+    else:
+        codes = _encode_values(row, form) if type(row) is list or type(row) is tuple else None
+    if codes is None:
+        batch = _read_other_row(row, form, roster)
+    elif type(row) is dict:
+        names = tuple(row)
+        if names != roster.names:
+            names = unique_names(names)
+            if roster.closed:
+                roster.joined_by(names)  # refuses an unknown name
+        batch = Batch(names, np.array([codes], form.dtype), False, None, RECORDS)
+    else:
         if len(codes) != len(roster.names):
             roster.for_width(len(codes))  # refuses a width that does not fit
-        # Whether an abstention was written out is asked only of many rows.
-        batch = Batch(None, np.array([codes], form.dtype), literal=False)
-    else:
-        batch = _read_other_row(row, form, roster)
+        batch = Batch(None, np.array([codes], form.dtype), False)
     if time is not None:
         kind, value = read_time(time)
         batch.times = Times(kind, [value])
@@ -98,20 +110,14 @@ def read_row(
     return batch
 
 
-def _encode_values(row: Any, form: VoteFormat) -> list[int] | None:
-    """Codes of a list or array of votes; None if it is anything else, or if some value has no meaning."""
-    if type(row) is np.ndarray:
-        if row.ndim != 1:
-            return None
-        row = row.tolist()
-    elif type(row) is not list and type(row) is not tuple:
-        return None
+def _encode_values(values: Iterable[Any], form: VoteFormat) -> list[int] | None:
+    """Codes of values, or None if there are none or if some value has no meaning."""
     try:
         if form.name == "signed":  # True and 1 are one key of a dict, but True has no meaning among signed votes
-            codes = [form.code_of(value) for value in row]
+            codes = [form.code_of(value) for value in values]
         else:
             code_of = form.codes.get
-            codes = [code_of(value, BAD) for value in row]
+            codes = [code_of(value, BAD) for value in values]
     except TypeError:  # unhashable
         return None
     return codes if codes and BAD not in codes else None
@@ -275,7 +281,7 @@ def _read_records(
                 raise form.refuse(row, str(key), value)
             codes[row, place[key]] = code
             literal |= code == -1
-    return Batch(names, codes, literal, None, Origin("records"), tuple(first_rows[key] for key in keys))
+    return Batch(names, codes, literal, None, RECORDS, tuple(first_rows[key] for key in keys))
 
 
 # -- ids and verified labels -------------------------------------------------------------------

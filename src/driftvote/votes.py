@@ -419,6 +419,8 @@ class Roster:
 
     def joined_by(self, names: Sequence[str]) -> Roster:
         """The roster after a batch that names these labelers."""
+        if names and names == self.names:
+            return self
         known = set(self.names)
         newcomers = tuple(name for name in names if name not in known)
         if newcomers and self.closed:
