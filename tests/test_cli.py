@@ -15,7 +15,7 @@ import typer
 from typer.testing import CliRunner
 
 from driftvote import DriftvoteError, __version__, cli
-from driftvote.files.labels import write_table
+from driftvote.files.write import write_table
 
 from streams_for_tests import rows_for
 
@@ -134,6 +134,6 @@ def test_tables_are_written_by_extension(tmp_path):
     table = pa.table({"a": [1, 2]})
     write_table(tmp_path / "t.parquet", table)
     assert pyarrow.parquet.read_table(tmp_path / "t.parquet").equals(table)
-    with pytest.raises(DriftvoteError, match=r"cannot tell the format from '.doc'; name it .csv or .parquet"):
+    with pytest.raises(DriftvoteError, match=r"cannot tell the format from the ending '.doc'; say --to"):
         write_table(tmp_path / "t.doc", table)
     assert not (tmp_path / "t.doc").exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
@@ -15,7 +16,8 @@ import pytest
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel, load
 from driftvote.cli import progress
 from driftvote.cli.pipeline import WriteBehind, read_ahead
-from driftvote.files import sorting, table
+from driftvote.files import long
+from driftvote.files.table import Table
 from driftvote.streams.synthetic import swap
 from test_files_bad import refused
 
@@ -96,8 +98,8 @@ def test_what_passes_through_is_unchanged(tmp_path):
 @pytest.mark.parametrize("external", [False, True], ids=["in memory", "duckdb"])
 def test_sorting(tmp_path, monkeypatch, capsys, external):
     if external:
-        monkeypatch.setattr(sorting, "IN_MEMORY", 100)
-    monkeypatch.setattr(sorting, "BATCH", 97)
+        monkeypatch.setattr(long, "IN_MEMORY", 100)
+    monkeypatch.setattr(long, "BATCH", 97)
     codes = random_stream(3, N, 5, n_classes=3, abstain=0.2)
     at = np.sort(np.random.default_rng(0).integers(0, N, N))
     ordered = with_columns(
@@ -116,15 +118,73 @@ def test_sorting(tmp_path, monkeypatch, capsys, external):
     assert found["at"].type == pa.timestamp("us", "UTC")
 
 
+OPTIONS = {
+    "sort": ["--sort"],
+    "verified": ["--gold-for-learning", "checked"],
+    "gold": ["--gold", "truth"],
+    "stream": ["--stream", "which"],
+    "only": ["--stream", "which", "--only", "x"],
+    "weights": ["--weights"],
+    "drop": ["--drop", "note"],
+    "text": ["--text", "id"],
+    "labelers": ["--labelers", ",".join(LABELERS)],
+    "classes": ["--classes", ",".join(TEXT)],
+}
+
+
+def expected_by_id(votes: pa.Table, options: set[str]) -> dict[str, float]:
+    """Probabilities of rows by their ids, of models that are fed row by row in the order of time."""
+    models: dict[str, AdaptiveLabelModel] = {}
+    by_id = {}
+    for row in sorted(votes.to_pylist(), key=lambda row: row["at"]):
+        if "only" in options and row["which"] != "x":
+            continue
+        stream = row["which"] if "stream" in options else ""
+        model = models.setdefault(stream, AdaptiveLabelModel(classes=TEXT))
+        verified = row["checked"] if "verified" in options else None
+        by_id[row["id"]] = model.update({name: row[name] for name in LABELERS}, verified=verified).probability
+    return by_id
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_options_hold_in_pairs(tmp_path, suffix):
+    """Whatever two options are combined, every row gets the label that the options together ask for."""
+    rng = np.random.default_rng(0)
+    codes = random_stream(4, 120, 5, n_classes=3, abstain=0.2)
+    truth = [TEXT[k] for k in rng.integers(0, 3, 120)]
+    checked = [name if rng.random() < 0.3 else None for name in truth]
+    columns = {"which": rng.choice(["x", "y"], 120).tolist(), "truth": truth, "checked": checked}
+    votes = with_columns(table_of(codes, TEXT), note=[f"n{i}" for i in range(120)], **columns)
+    shuffled = votes.take(rng.permutation(120))
+    for name, table in (("ordered", votes), ("shuffled", shuffled)):
+        path = tmp_path / f"{name}{suffix}"
+        write_delimited(path, table) if suffix == ".csv" else pyarrow.parquet.write_table(table, path)
+    roles = {"which": "stream", "truth": "gold", "checked": "verified", "note": "drop"}
+    for pair in itertools.combinations(OPTIONS, 2):
+        options = {*pair, *(["stream"] if "only" in pair else [])}
+        keep = [name for name, option in roles.items() if option not in options]
+        source = tmp_path / f"{'shuffled' if 'sort' in pair else 'ordered'}{suffix}"
+        arguments = [word for option in dict.fromkeys(pair) for word in OPTIONS[option]]
+        out = tmp_path / "l.parquet"
+        keep_option = ["--keep", ",".join(keep)] if keep else []
+        invoke("label", source, "--id", "id", "--time", "at", *keep_option, *arguments, "-o", out, "--force", "-q")
+        labels = read_back(out)
+        by_id = expected_by_id(votes, options)
+        assert dict(zip(labels["id"].to_pylist(), labels["probability"].to_pylist(), strict=True)) == by_id, pair
+        if "verified" in pair:
+            certain = sum(value == 1.0 for value in by_id.values())
+            assert certain >= sum(row["checked"] is not None and row["id"] in by_id for row in votes.to_pylist()), pair
+
+
 def test_a_bad_cell_is_found_when_sorting_too(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(sorting, "IN_MEMORY", 10)
+    monkeypatch.setattr(long, "IN_MEMORY", 10)
     (tmp_path / "v.csv").write_text("t,a,b,c\n" + "5,no,yes,no\n" * 200 + "4,no,yse,no\n")
     arguments = ["--time", "t", "--sort", "--classes", "no,yes", "-o", tmp_path / "l.csv"]
     assert "line 202, column 'b': 'yse'" in refused(monkeypatch, capsys, "label", tmp_path / "v.csv", *arguments)
 
 
 def test_streams_are_independent(tmp_path, monkeypatch):
-    monkeypatch.setattr(table, "BATCH", 311)
+    monkeypatch.setattr(Table, "batch_rows", 311)
     parts = {name: random_stream(seed, N // 2, 5, n_classes=3, abstain=0.1) for seed, name in enumerate("xyz")}
     order = np.random.default_rng(0).permutation(np.repeat(list(parts), N // 2))
     place = dict.fromkeys(parts, 0)

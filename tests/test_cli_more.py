@@ -230,9 +230,9 @@ def test_a_page_that_cannot_be_made_is_refused_at_once(tmp_path, monkeypatch, ca
 
 
 def test_sorting_without_duckdb_names_the_extra(tmp_path, monkeypatch, capsys):
-    from driftvote.files import sorting
+    from driftvote.files import long
 
-    monkeypatch.setattr(sorting, "IN_MEMORY", 10)
+    monkeypatch.setattr(long, "IN_MEMORY", 10)
     monkeypatch.setitem(sys.modules, "duckdb", None)
     write_delimited(tmp_path / "v.csv", table_of(random_stream(1, 30, 5, n_classes=3), TEXT))
     command = ["label", tmp_path / "v.csv", "--id", "id", "--time", "at", "--sort", "-o", tmp_path / "l.csv"]

@@ -111,9 +111,9 @@ BAD = {
 def test_a_bad_file_is_one_line_and_nothing_is_written(tmp_path, monkeypatch, capsys, name):
     file, content, arguments, message = BAD[name]
     (tmp_path / file).write_bytes(content if isinstance(content, bytes) else content.encode())
-    from driftvote.files import csv_in
+    from driftvote.files import csv
 
-    monkeypatch.setattr(csv_in, "BLOCK", 512)
+    monkeypatch.setattr(csv, "BLOCK", 512)
     said = refused(monkeypatch, capsys, "label", tmp_path / file, *arguments, "-o", tmp_path / "labels.csv")
     assert re.search(message, said), said
     assert os.listdir(tmp_path) == [file]

@@ -13,8 +13,8 @@ import pyarrow.parquet
 import pytest
 
 from driftvote import AdaptiveLabelModel, load
-from driftvote.files import arrays_in, arrow_in, csv_in, jsonl_in, long_in, sorting, table
-from driftvote.files.formats import format_of, sniffed
+from driftvote.files import csv, jsonl, long
+from driftvote.files.table import Table, format_of, sniff_format
 
 from streams_for_tests import random_stream, rows_for
 from votes_on_disk import LABELERS, TEXT, cells_of, expected, invoke, read_back, table_of, write_delimited, write_votes
@@ -26,10 +26,10 @@ INPUTS = ["v.csv", "v.csv.gz", "v.tsv", "v.jsonl", "v.parquet", "v.feather", "v.
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
     """Files of a few thousand rows must be cut into many batches, or nothing at the seams would be tested."""
-    for module in (table, csv_in, jsonl_in, arrow_in, arrays_in, sorting):
-        monkeypatch.setattr(module, "BATCH", 271)
-    monkeypatch.setattr(csv_in, "BLOCK", 4096)
-    monkeypatch.setattr(jsonl_in, "BLOCK", 8192)
+    monkeypatch.setattr(Table, "batch_rows", 271)
+    monkeypatch.setattr(long, "BATCH", 271)
+    monkeypatch.setattr(csv, "BLOCK", 4096)
+    monkeypatch.setattr(jsonl, "BLOCK", 8192)
 
 
 def same_bits(found: pa.Table, out: object, n_classes: int = 3) -> None:
@@ -178,7 +178,7 @@ def test_fortran_order_floats_and_npz_with_gold(tmp_path):
 @pytest.mark.parametrize("external", [False, True], ids=["in memory", "duckdb"])
 def test_long_files_give_the_bits_of_the_long_door(tmp_path, monkeypatch, external):
     if external:
-        monkeypatch.setattr(sorting, "IN_MEMORY", 100)
+        monkeypatch.setattr(long, "IN_MEMORY", 100)
     codes = random_stream(8, N // 3, 5, n_classes=3, abstain=0.4)
     rng = np.random.default_rng(0)
     rows, who = np.nonzero(codes >= 0)
@@ -200,11 +200,11 @@ def test_long_files_give_the_bits_of_the_long_door(tmp_path, monkeypatch, extern
         same_bits(found, out)
         assert found["task"].to_pylist() == out.to_frame()["task"].to_pylist()
         assert found["at"].to_pylist() == sorted(found["at"].to_pylist())
-    assert long_in.QUERY  # the query and the table in memory give one order, as both cases show
+    assert long.QUERY  # the query and the table in memory give one order, as both cases show
 
 
 def test_long_lines_that_are_in_order_need_no_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(sorting, "BATCH", 2)  # every task of three votes crosses a seam
+    monkeypatch.setattr(long, "BATCH", 2)  # every task of three votes crosses a seam
     (tmp_path / "v.csv").write_text(
         "task,who,vote\n" + "".join(f"{t},{w},{'no' if t % 2 else 'yes'}\n" for t in range(30) for w in "abc")
     )
@@ -230,6 +230,6 @@ def test_names_tell_the_format(tmp_path):
     assert format_of("a.CSV") == ("csv", None)
     assert format_of("a.ndjson.zst") == ("jsonl", "zstd")
     (tmp_path / "x").write_bytes(b"\x93NUMPY...")
-    assert sniffed(tmp_path / "x") == ("npy", None)
+    assert sniff_format(tmp_path / "x") == ("npy", None)
     (tmp_path / "x").write_text('\n {"a": 1}')
-    assert sniffed(tmp_path / "x") == ("jsonl", None)
+    assert sniff_format(tmp_path / "x") == ("jsonl", None)

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from driftvote import AdaptiveLabelModel, cli, load
-from driftvote.files import jsonl_in
+from driftvote.files import jsonl
 from test_files_bad import refused
 
 from streams_for_tests import random_stream
@@ -104,7 +104,7 @@ def test_fractions_as_classes_and_an_abstention_in_numbers(tmp_path):
 
 
 def test_numbers_of_json_change_their_type(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(jsonl_in, "BLOCK", 400)
+    monkeypatch.setattr(jsonl, "BLOCK", 400)
     lines = [f'{{"n": {i}, "a": 0, "b": 1, "c": 1}}' for i in range(30)] + ['{"n": "x", "a": 0, "b": 1, "c": 1}'] * 20
     (tmp_path / "v.jsonl").write_text("\n".join(lines))
     said = refused(monkeypatch, capsys, "label", tmp_path / "v.jsonl", "--id", "n", "-o", tmp_path / "l.csv")

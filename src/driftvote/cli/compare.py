@@ -32,8 +32,8 @@ from driftvote.cli.pipeline import (
 from driftvote.cli.progress import rows_done
 from driftvote.errors import DriftvoteError
 from driftvote.files.atomic import WholeFiles
-from driftvote.files.formats import format_of
-from driftvote.files.writers import ended, writer_for
+from driftvote.files.table import format_of
+from driftvote.files.write import closing_writer, open_writer
 from driftvote.kernels.layout import Floats, Ints
 from driftvote.models import LabelModel
 
@@ -83,10 +83,10 @@ def _label_all(
     file: VoteFile, models: dict[str, LabelModel], files: WholeFiles, out: str | None, quiet: bool
 ) -> ModelComparison:
     result = ModelComparison(list(models), [str(value) for value in file.form.classes])
-    writer = None if out is None else writer_for(format_of(out, None, "--out")[0], files.open(out), out)
+    writer = None if out is None else open_writer(format_of(out, None, "--out")[0], files.open(out), out)
     values = ResultColumns(file.form)
     labelers = {spec: StreamLabeler(file, model.clone) for spec, model in models.items()}
-    with rows_done("comparing", quiet) as listen, ended(writer, out):
+    with rows_done("comparing", quiet) as listen, closing_writer(writer, out):
         for rows in read_ahead(file.batches(writer is None or writer.typed)):
             labeled = {spec: labeler.label(rows) for spec, labeler in labelers.items()}
             result.add(np.stack([batch.codes for batch in labeled.values()]), rows.gold)

@@ -14,11 +14,10 @@ from driftvote.cli.options import Force, InputOptions, Json, Quiet, To, takes_op
 from driftvote.cli.pipeline import ResultColumns, VoteFile, check_paths, open_votes, read_ahead
 from driftvote.cli.progress import rows_done
 from driftvote.errors import DriftvoteError
-from driftvote.files.arrays_in import CLASSES, LABELERS, VOTES
-from driftvote.files.arrays_out import NpyWriter, NpzWriter
 from driftvote.files.atomic import WholeFiles
+from driftvote.files.numpy import CLASSES, LABELERS, VOTES
 from driftvote.files.rows import VoteRows
-from driftvote.files.writers import ended, writer_for
+from driftvote.files.write import NpyWriter, NpzWriter, closing_writer, open_writer
 
 
 @takes_options()
@@ -43,7 +42,7 @@ def convert(
     with open_votes(votes) as file, WholeFiles() as files:
         writer = (ArrayWriter if kind in ("npy", "npz") else TableWriter)(file, kind, files.open(out), long)
         done = cells = 0
-        with rows_done("converting", quiet) as listen, ended(writer, out):
+        with rows_done("converting", quiet) as listen, closing_writer(writer, out):
             for rows in read_ahead(file.batches(writer.typed)):
                 writer.write(rows)
                 done += len(rows)
@@ -61,7 +60,7 @@ class TableWriter:
     """Writes votes as a table: a column for each labeler in the order of the file, or one vote a line."""
 
     def __init__(self, votes: VoteFile, kind: str, file: Any, long: bool) -> None:
-        self._writer = writer_for(kind, file)
+        self._writer = open_writer(kind, file)
         self._votes = votes
         self._values = ResultColumns(votes.form)
         self._long = long

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from driftvote.errors import MissingExtraError
-from driftvote.files.labels import write_table
+from driftvote.files.write import write_table
 from driftvote.kernels.layout import Ints
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabeledStream, MajorityLabelModel
 from driftvote.report import from_arrays, write_report

@@ -43,9 +43,9 @@ from driftvote.cli.state import SavedModels, hash_file
 from driftvote.drift import DriftEvent
 from driftvote.errors import DriftvoteError
 from driftvote.files.atomic import WholeFiles
-from driftvote.files.formats import format_of
 from driftvote.files.rows import VoteRows
-from driftvote.files.writers import Writer, ended, writer_for
+from driftvote.files.table import format_of
+from driftvote.files.write import Writer, closing_writer, open_writer
 from driftvote.report import ReportBuilder, write_report
 from driftvote.report.page import FORMATS as REPORT_FORMATS
 from driftvote.report.page import check_extra
@@ -177,7 +177,11 @@ def _label_all(
             writer.write(columns.batch(labeled, rows.kept))
         totals.add(labeled, rows.gold)
 
-    with rows_done("labeling", options.quiet) as listen, ended(writer, options.out), WriteBehind(finish) as behind:
+    with (
+        rows_done("labeling", options.quiet) as listen,
+        closing_writer(writer, options.out),
+        WriteBehind(finish) as behind,
+    ):
         done = 0
         for rows in read_ahead(file.batches(writer is None or writer.typed)):
             labeled = labeler.label(rows)
@@ -196,8 +200,8 @@ def _open_writer(options: LabelOptions, files: WholeFiles) -> Writer | None:
     if options.out is None:
         return None
     if options.out == "-":
-        return writer_for(options.to or "csv", sys.stdout.buffer, "standard output")
-    return writer_for(output_format(options.out, options.to), files.open(options.out), options.out)
+        return open_writer(options.to or "csv", sys.stdout.buffer, "standard output")
+    return open_writer(output_format(options.out, options.to), files.open(options.out), options.out)
 
 
 def output_format(path: str, to: str | None) -> str:

@@ -13,8 +13,8 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from driftvote.errors import DriftvoteError
-from driftvote.files.formats import FORMATS
-from driftvote.files.found_classes import declared_format
+from driftvote.files.classes import declare_format
+from driftvote.files.table import FORMATS
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabelModel, MajorityLabelModel
 from driftvote.votes import VoteFormat
 
@@ -67,7 +67,7 @@ class FormatOptions:
         """The format that the options declare, None if they declare none."""
         if self.votes == "signed" and self.abstain is not None:
             raise DriftvoteError("--votes signed has its own value for no vote, 0; omit --abstain")
-        return declared_format(self.votes, self.n_classes, self.classes, self.abstain if self.classes else None)
+        return declare_format(self.votes, self.n_classes, self.classes, self.abstain if self.classes else None)
 
 
 @dataclass(frozen=True, kw_only=True)

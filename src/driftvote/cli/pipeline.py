@@ -9,7 +9,7 @@ import queue
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,11 +19,9 @@ import pyarrow as pa
 from driftvote.cli.options import InputOptions
 from driftvote.drift import DriftEvent
 from driftvote.errors import DriftvoteError
-from driftvote.files.found_classes import declared_format, find_format, shown_classes
-from driftvote.files.opening import opened
-from driftvote.files.roles import Asked, Roles, roles_of
-from driftvote.files.rows import TimeColumn, VoteReader, VoteRows, only_stream
-from driftvote.files.table import Table
+from driftvote.files.classes import declare_format, describe_classes, find_format
+from driftvote.files.rows import Roles, TimeColumn, VoteRows, WideReader, find_roles, only_stream
+from driftvote.files.table import FileOptions, Table, open_table
 from driftvote.inputs import Batch, Origin
 from driftvote.kernels.layout import Codes, Floats, Ints
 from driftvote.models import LabeledStream, LabelModel
@@ -47,17 +45,17 @@ class VoteFile:
         """Rows in the order of labeling; `typed` for outputs that distinguish numbers from text."""
         options = self.options
         if self.roles.long:
-            from driftvote.files.long_in import LongReader
+            from driftvote.files.long import LongReader
 
-            rows = iter(LongReader(self.table, self.roles, self.form, typed, options.text))
+            rows = iter(LongReader(self.table, self.roles, self.form, typed))
         else:
-            rows = iter(VoteReader(self.table, self.roles, self.form, typed, options.text))
+            rows = iter(WideReader(self.table, self.roles, self.form, typed))
         if options.only is not None:
             rows = only_stream(rows, options.only, self.table)
         if options.sort and not self.roles.long:  # long files are sorted by their reader
-            from driftvote.files.sorting import sorted_rows
+            from driftvote.files.long import sort_rows
 
-            rows = sorted_rows(rows, by_stream=options.many_streams)
+            rows = sort_rows(rows, by_stream=options.many_streams)
         return rows
 
     @property
@@ -67,12 +65,12 @@ class VoteFile:
 
     def describe_classes(self) -> str:
         """The classes and where they come from."""
-        return f"{shown_classes(self.form)} ({'declared' if self.declared else 'found in the file'})"
+        return f"{describe_classes(self.form)} ({'declared' if self.declared else 'found in the file'})"
 
     def to_dict(self) -> dict[str, Any]:
         """How the file is read, for summaries and reports."""
         roles = self.roles
-        named = {"id": roles.id, "time": roles.time or None, "stream": roles.stream, "gold": roles.gold}
+        named = {"id": roles.id, "time": roles.time, "stream": roles.stream, "gold": roles.gold}
         return {
             "file": self.table.shown,
             "layout": "long" if roles.long else "wide",
@@ -88,15 +86,9 @@ def open_votes(options: InputOptions, form: VoteFormat | None = None) -> Iterato
     """Open a file of votes; `form` is the format of a saved state."""
     options.check()
     declared = form or options.declared()
-    with opened(options.file, options.format, options.delimiter, options.encoding, options.labelers) as table:
-        asked = Asked(
-            labelers=options.labelers, id=options.id, time=options.time, stream=options.stream, gold=options.gold,
-            verified=options.verified, keep=options.keep, drop=options.drop, task=options.task, labeler=options.labeler,
-            label=options.label, text=options.text,
-        )  # fmt: skip
-        roles = roles_of(table, asked)
-        if roles.long and options.in_order:
-            roles = replace(roles, time="")
+    file_options = FileOptions(**{field.name: getattr(options, field.name) for field in fields(FileOptions)})
+    with open_table(options.file, file_options) as table:
+        roles = find_roles(table, file_options)
         known, notes = declared or _stored_format(table, options), list[str]()
         if known is None:
             columns = [roles.label] if roles.long else list(roles.labelers)
@@ -106,12 +98,12 @@ def open_votes(options: InputOptions, form: VoteFormat | None = None) -> Iterato
 
 def _stored_format(table: Table, options: InputOptions) -> VoteFormat | None:
     """The format of an NPZ file that holds class values for its codes."""
-    classes = getattr(table, "classes", None)
+    classes = table.classes
     if classes is None or options.abstain is not None:
         return None
     if list(classes) == list(range(len(classes))):
-        return declared_format("snorkel", len(classes), None, None)
-    return declared_format(None, None, [str(value) for value in classes], None)
+        return declare_format("snorkel", len(classes), None, None)
+    return declare_format(None, None, [str(value) for value in classes], None)
 
 
 Item = TypeVar("Item")
@@ -254,7 +246,7 @@ class StreamLabeler:
         names, member = named.dictionary.to_pylist(), named.indices.to_numpy()
         order = np.argsort(member, kind="stable")
         borders = np.searchsorted(member[order], np.arange(len(names) + 1))
-        by_stream = rows.votes_only(order)
+        by_stream = rows.votes_only().take(order)
         parts = []
         for name, first, last in zip(names, borders, borders[1:], strict=False):
             parts.append(self._label_stream(name, by_stream[first:last]))

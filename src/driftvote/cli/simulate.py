@@ -13,11 +13,10 @@ import typer
 from driftvote.cli.options import Force, Json, Quiet, To, split_list
 from driftvote.cli.pipeline import ResultColumns, check_paths
 from driftvote.errors import DriftvoteError
-from driftvote.files.arrays_in import CLASSES, LABELERS, VOTES
 from driftvote.files.atomic import WholeFiles
-from driftvote.files.formats import format_of
-from driftvote.files.table import BATCH
-from driftvote.files.writers import writer_for
+from driftvote.files.numpy import CLASSES, LABELERS, VOTES
+from driftvote.files.table import BATCH, format_of
+from driftvote.files.write import open_writer
 from driftvote.streams.scenarios import SCENARIOS, scenario
 from driftvote.streams.synthetic import SimulatedStream
 from driftvote.votes import declare_votes
@@ -83,7 +82,7 @@ def _write_votes(stream: SimulatedStream, names: tuple[str, ...], kind: str, fil
         return
     form = declare_votes(classes=names) if names else declare_votes("snorkel", stream.n_classes)
     values = ResultColumns(form)
-    writer = writer_for(kind, file)
+    writer = open_writer(kind, file)
     for part in _parts(stream):
         columns: dict[str, Any] = {"row": pa.array(np.arange(part.start, part.stop))}
         for place in range(stream.votes.shape[1]):
@@ -105,7 +104,7 @@ def _write_arrays(stream: SimulatedStream, names: tuple[str, ...], kind: str, fi
 
 def _write_accuracies(stream: SimulatedStream, path: str, files: WholeFiles) -> None:
     kind = format_of(Path(path), None, "--accuracies")[0]
-    writer = writer_for(kind, files.open(path), path)
+    writer = open_writer(kind, files.open(path), path)
     for part in _parts(stream):
         figures = {f"labeler_{i}": pa.array(stream.accuracies[part, i].copy()) for i in range(stream.votes.shape[1])}
         writer.write(pa.RecordBatch.from_pydict({"row": pa.array(np.arange(part.start, part.stop)), **figures}))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from driftvote.errors import DriftvoteError, StateError
-from driftvote.files.found_classes import shown_classes
+from driftvote.files.classes import describe_classes
 from driftvote.files.state import read_states, write_states_to
 from driftvote.models import LabelModel
 from driftvote.models.saving import restore, state_of
@@ -81,8 +81,8 @@ class SavedModels:
             return
         if (declared.classes, declared.abstain) != (form.classes, form.abstain):
             raise StateError(
-                f"{path}: the state reads classes {shown_classes(form)}, the options declare {shown_classes(declared)};"
-                " omit them, or start a new state"
+                f"{path}: the state reads classes {describe_classes(form)}, the options declare"
+                f" {describe_classes(declared)}; omit them, or start a new state"
             )
 
     def check_new_input(self, file_hash: str, path: Path, shown: str) -> None:

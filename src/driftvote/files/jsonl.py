@@ -9,9 +9,10 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from driftvote.files.table import BATCH, Table
+from driftvote.files.table import FileOptions, Table
 
 BLOCK = 1 << 23
+"""Bytes parsed at a time."""
 
 
 class JsonLinesTable(Table):
@@ -23,17 +24,17 @@ class JsonLinesTable(Table):
 
     word = "line"
 
-    def __init__(self, path: str | Path, squeezed: str | None, shown: str | None = None) -> None:
-        super().__init__(path, shown)
-        self.squeezed = squeezed
-        self._raw: Any = None
+    def __init__(
+        self, path: str | Path, options: FileOptions, shown: str | None = None, compression: str | None = None
+    ) -> None:
+        super().__init__(path, options, shown, compression)
         self._types: dict[str, Any] = {}
         first = next(self._tables(), None)
         if first is None:
             raise self.error("the file is empty; there are no votes to read")
-        self._take_names(first)
+        self._add_names(first)
 
-    def _take_names(self, table: Any) -> None:
+    def _add_names(self, table: Any) -> None:
         import pyarrow as pa
 
         for field in table.schema:
@@ -45,9 +46,9 @@ class JsonLinesTable(Table):
     def complete(self) -> None:
         """Find the keys that come late in the file."""
         for table in self._tables():
-            self._take_names(table)
+            self._add_names(table)
 
-    def labeler(self, column: str) -> str:
+    def labeler_of(self, column: str) -> str:
         return column.removeprefix("votes.")
 
     def type_of(self, column: str) -> Any:
@@ -60,20 +61,12 @@ class JsonLinesTable(Table):
         for table in self._tables():
             arrays = [self._column(table, name, name in votes, start) for name in columns]
             start += table.num_rows
-            batch = pa.RecordBatch.from_arrays(arrays, names=list(columns))
-            for begin in range(0, batch.num_rows, BATCH):
-                yield batch.slice(begin, BATCH)
-
-    def done(self) -> float | None:
-        try:
-            return self._raw.tell() / self._raw.size()
-        except (AttributeError, ValueError, ZeroDivisionError):  # not begun, or the reading thread has just closed it
-            return None
+            yield from self._cut(pa.RecordBatch.from_arrays(arrays, names=list(columns)))
 
     def place(self, row: int) -> str:
         """Blank lines are no rows, so lines are counted in the file itself."""
         count = -1
-        for number, line in enumerate(self._raw_lines(), 1):
+        for number, line in enumerate(self._lines(), 1):
             count += bool(line.strip())
             if count == row:
                 return f"line {number:,}"
@@ -91,13 +84,13 @@ class JsonLinesTable(Table):
             return pa.array([None if cell is None else json.dumps(cell) for cell in array.to_pylist()], pa.string())
         if vote:
             return array.dictionary_encode() if pa.types.is_string(array.type) else array
-        wanted = self._types[name]
-        wanted = pa.string() if pa.types.is_null(wanted) or pa.types.is_list(wanted) else wanted
+        kind = self._types[name]
+        kind = pa.string() if pa.types.is_null(kind) or pa.types.is_list(kind) else kind
         try:
-            return array.cast(wanted)
+            return array.cast(kind)
         except pa.ArrowInvalid:
             raise self.error(
-                f"column {name!r} holds {wanted} at first and {array.type} in {self.place(start)} or after it;"
+                f"column {name!r} holds {kind} at first and {array.type} in {self.place(start)} or after it;"
                 f" write one type, or leave the column out with --drop {name}"
             ) from None
 
@@ -112,54 +105,38 @@ class JsonLinesTable(Table):
         ]
         options = arrow_json.ParseOptions(explicit_schema=pa.schema(text), newlines_in_values=False)
         for block in self._blocks():
+            if not block.strip():
+                continue
             try:
                 table = arrow_json.read_json(io.BytesIO(block), parse_options=options)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError) as problem:
-                raise self.error(self._explained(str(problem), start)) from None
+                raise self.error(self._explain(str(problem), start)) from None
             while any(pa.types.is_struct(kind) for kind in table.schema.types):
                 table = table.flatten()
             start += table.num_rows
             yield table
 
     def _blocks(self) -> Iterator[bytes]:
-        """Pieces that end where a line ends."""
+        """Pieces of the file that end where a line ends."""
         rest = b""
-        with self._stream() as stream:
+        with self._open_bytes() as stream:
             while True:
                 try:
                     block = stream.read(BLOCK)
                 except OSError as problem:
                     raise self.error(f"the file cannot be unpacked to its end ({problem}); fetch it anew") from None
-                whole, end, after = (rest + block).rpartition(b"\n")
                 if not block:
                     break
-                rest = after
-                if (whole + end).strip():
-                    yield whole + end
-        if rest.strip():
-            yield rest
-
-    def _stream(self) -> Any:
-        import pyarrow as pa
-
-        self._raw = pa.OSFile(str(self.path))
-        return pa.CompressedInputStream(self._raw, self.squeezed) if self.squeezed else self._raw
-
-    def _raw_lines(self) -> Iterator[bytes]:
-        for block in self._blocks_with_blanks():
-            yield from block.splitlines()
-
-    def _blocks_with_blanks(self) -> Iterator[bytes]:
-        rest = b""
-        with self._stream() as stream:
-            while block := stream.read(BLOCK):
                 whole, end, rest = (rest + block).rpartition(b"\n")
                 yield whole + end
         yield rest
 
-    def _explained(self, problem: str, start: int) -> str:
-        found = re.search(r"(.*) in row (\d+)", problem.replace("JSON parse error: ", "").replace("\n", " "))
-        for number, line in enumerate(self._raw_lines(), 1):
+    def _lines(self) -> Iterator[bytes]:
+        for block in self._blocks():
+            yield from block.splitlines()
+
+    def _explain(self, problem: str, start: int) -> str:
+        for number, line in enumerate(self._lines(), 1):
             if not line.strip():
                 continue
             try:
@@ -173,14 +150,14 @@ class JsonLinesTable(Table):
                     f'line {number:,} is not an object; each line must be one object such as {{"a": 1}}'
                     " (an array of objects in one file is not JSON lines)"
                 )
-        if found:
-            place = self.place(start + int(found[2]))
-            column = re.search(r"Column\(/(.*?)\) changed from (\w+) to (\w+)", found[1])
-            if column:
-                return (
-                    f"{place}, column {column[1]!r}: a {column[3]}, but a {column[2]} before; write all votes of"
-                    " a column"
-                    " in one way"
-                )
-            return f"{place}: {found[1]}"
-        return f"cannot be read ({problem[:120]})"
+        message = re.search(r"(.*) in row (\d+)", problem.replace("JSON parse error: ", "").replace("\n", " "))
+        if message is None:
+            return f"cannot be read ({problem[:120]})"
+        place = self.place(start + int(message[2]))
+        column = re.search(r"Column\(/(.*?)\) changed from (\w+) to (\w+)", message[1])
+        if column is None:
+            return f"{place}: {message[1]}"
+        return (
+            f"{place}, column {column[1]!r}: a {column[3]}, but a {column[2]} before; write all votes of a column in"
+            " one way"
+        )

@@ -1,6 +1,6 @@
 """CSV and TSV: every cell is read as text, so nothing is guessed and nothing is lost.
 
-Arrow parses; where it refuses, the file is walked through once more with Python's reader, which knows the line.
+Arrow parses. Where it refuses, Python's reader goes through the file once more to find the line.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from driftvote.files.table import BATCH, Table, shown_names
+from driftvote.errors import DriftvoteError
+from driftvote.files.table import FileOptions, Table, quote_names
 
 BLOCK = 1 << 22
 """Bytes parsed at a time."""
 
-_OTHERS = {";": "';'", "\t": "'\\t' (or the ending .tsv)", "|": "'|'", ",": "','"}
+_DELIMITERS = {";": "';'", "\t": "'\\t' (or the ending .tsv)", "|": "'|'", ",": "','"}
 
 
 class CsvTable(Table):
@@ -26,24 +27,27 @@ class CsvTable(Table):
 
     textual = True
     word = "line"
+    default_delimiter = ","
 
     def __init__(
-        self, path: str | Path, delimiter: str, squeezed: str | None, encoding: str, shown: str | None = None
+        self, path: str | Path, options: FileOptions, shown: str | None = None, compression: str | None = None
     ) -> None:
-        super().__init__(path, shown)
-        self.delimiter = delimiter
-        self.squeezed = squeezed
-        self.encoding = encoding
-        self._raw: Any = None
-        self.names, self._header_lines = self._header()
+        super().__init__(path, options, shown, compression)
+        delimiter = options.delimiter or self.default_delimiter
+        self.delimiter = {"\\t": "\t", "tab": "\t"}.get(delimiter, delimiter)
+        if len(self.delimiter) != 1:
+            raise DriftvoteError(f"--delimiter must be one character, not {self.delimiter!r}")
+        self.encoding = options.encoding
+        self._is_utf8 = self.encoding.lower().replace("-", "") == "utf8"
+        self.names, self._header_lines = self._read_header()
         self._refuse_other_delimiter()
         for place, name in enumerate(self.names):
             if not name:  # as pandas writes an index
                 self.names[place] = f"column_{place + 1}"
         self.refuse_repeated()
 
-    def _header(self) -> tuple[list[str], int]:
-        with self._troubles(), self._lines() as lines:
+    def _read_header(self) -> tuple[list[str], int]:
+        with self._explain_errors(), self._lines() as lines:
             reader = csv.reader(lines, delimiter=self.delimiter)
             for cells in reader:
                 if cells:
@@ -53,7 +57,7 @@ class CsvTable(Table):
     def _refuse_other_delimiter(self) -> None:
         if len(self.names) > 1:
             return
-        for other, written in _OTHERS.items():
+        for other, written in _DELIMITERS.items():
             if other != self.delimiter and other in self.names[0]:
                 raise self.error(
                     f"the header is one column, {self.names[0][:60]!r}, with the delimiter {self.delimiter!r};"
@@ -75,66 +79,34 @@ class CsvTable(Table):
             strings_can_be_null=False,
         )
         try:
-            with self._troubles(), self._stream() as stream:
+            with self._explain_errors(), self._open_bytes() as stream:
                 for batch in arrow_csv.open_csv(stream, read, parse, convert):
-                    for start in range(0, batch.num_rows, BATCH):
-                        yield batch.slice(start, BATCH)
+                    yield from self._cut(batch)
         except pa.ArrowInvalid as problem:
             if "Empty CSV" in str(problem):
                 return  # a header and nothing else
-            raise self.error(self._explained(str(problem))) from None
-
-    def done(self) -> float | None:
-        try:
-            return self._raw.tell() / self._raw.size()
-        except (AttributeError, ValueError, ZeroDivisionError):  # not begun, or the reading thread has just closed it
-            return None
+            raise self.error(self._explain(str(problem))) from None
 
     def place(self, row: int) -> str:
-        found = 0
+        last = 0
         for count, (line, _) in enumerate(self._records()):
-            found = line
+            last = line
             if count == row + 1:
                 break
-        return f"line {found:,}"
-
-    @contextmanager
-    def _stream(self) -> Iterator[Any]:
-        import pyarrow as pa
-
-        with pa.OSFile(str(self.path)) as raw:
-            self._raw = raw
-            stream = pa.CompressedInputStream(raw, self.squeezed) if self.squeezed else raw
-            yield stream
+        return f"line {last:,}"
 
     @contextmanager
     def _lines(self, errors: str = "strict") -> Iterator[Any]:
         """The file as text, for Python's reader."""
         import pyarrow as pa
 
-        encoding = "utf-8-sig" if self.encoding.lower().replace("-", "") == "utf8" else self.encoding
-        with pa.input_stream(str(self.path), compression=self.squeezed, buffer_size=1 << 16) as stream:
+        encoding = "utf-8-sig" if self._is_utf8 else self.encoding
+        with pa.input_stream(str(self.path), compression=self.compression, buffer_size=1 << 16) as stream:
             yield io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline="")
-
-    @contextmanager
-    def _troubles(self) -> Iterator[None]:
-        """Errors of decoding and unpacking, in words."""
-        try:
-            yield
-        except LookupError:
-            raise self.error(f"--encoding {self.encoding}: there is no such encoding") from None
-        except UnicodeError:
-            raise self.error(self._not_text()) from None
-        except csv.Error as problem:
-            raise self.error(f"not a table of text ({problem}); say what it is with --from") from None
-        except (OSError, zlib.error) as problem:
-            if isinstance(problem, OSError) and problem.errno is not None and problem.filename is not None:
-                raise
-            raise self.error(f"the file cannot be unpacked to its end ({_short(problem)}); fetch it anew") from None
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """First line and cells of every record, the header included."""
-        with self._troubles(), self._lines("replace") as lines:
+        with self._explain_errors(), self._lines("replace") as lines:
             reader = csv.reader(lines, delimiter=self.delimiter)
             line = 1
             for cells in reader:
@@ -142,31 +114,53 @@ class CsvTable(Table):
                     yield line, cells
                 line = reader.line_num + 1
 
-    def _explained(self, problem: str) -> str:
+    @contextmanager
+    def _explain_errors(self) -> Iterator[None]:
+        """Errors of decoding and unpacking become sentences that name the file."""
+        try:
+            yield
+        except LookupError:
+            raise self.error(f"--encoding {self.encoding}: there is no such encoding") from None
+        except UnicodeError:
+            raise self.error(self._explain_encoding()) from None
+        except csv.Error as problem:
+            raise self.error(f"not a table of text ({problem}); say what it is with --from") from None
+        except (OSError, zlib.error) as problem:
+            if isinstance(problem, OSError) and problem.errno is not None and problem.filename is not None:
+                raise
+            raise self.error(f"the file cannot be unpacked to its end ({_shorten(problem)}); fetch it anew") from None
+
+    def _explain(self, problem: str) -> str:
         if "UTF8" in problem or "UTF-8" in problem:
-            return self._not_text()
+            return self._explain_encoding()
         if "columns" in problem or "parse error" in problem:
             for line, cells in self._records():
                 if len(cells) != len(self.names):
                     return (
                         f"line {line:,} has {len(cells)} fields, the header has {len(self.names)}"
-                        f" ({shown_names(self.names, 6)}); complete the line, or quote the fields that hold a"
+                        f" ({quote_names(self.names, 6)}); complete the line, or quote the fields that hold a"
                         f" {self.delimiter!r} or a line break"
                     )
-        return f"cannot be read ({_short(problem)})"
+        return f"cannot be read ({_shorten(problem)})"
 
-    def _not_text(self) -> str:
-        way_out = "save it as UTF-8, or name its encoding, such as --encoding latin-1"
+    def _explain_encoding(self) -> str:
         import pyarrow as pa
 
-        if self.encoding.lower().replace("-", "") == "utf8":
-            with pa.input_stream(str(self.path), compression=self.squeezed) as stream:
+        remedy = "save it as UTF-8, or name its encoding, such as --encoding latin-1"
+        if self._is_utf8:
+            with pa.input_stream(str(self.path), compression=self.compression) as stream:
                 for number, line in enumerate(io.BufferedReader(stream), 1):
                     if line.decode(errors="ignore").encode() != line:
-                        return f"line {number:,} is not UTF-8; {way_out}"
-        return f"the file is not {self.encoding}; {way_out}"
+                        return f"line {number:,} is not UTF-8; {remedy}"
+        return f"the file is not {self.encoding}; {remedy}"
 
 
-def _short(problem: object) -> str:
+class TsvTable(CsvTable):
+    """CSV with tabs."""
+
+    default_delimiter = "\t"
+
+
+def _shorten(problem: object) -> str:
     text = " ".join(str(problem).split())
     return text if len(text) <= 120 else f"{text[:117]}..."
