@@ -10,29 +10,37 @@ import pytest
 from driftvote.errors import DriftvoteError
 from driftvote.kernels import confusion, fits
 from experiments.quality import ablation
-from experiments.quality.ablation import AS_IT_IS, CHANGES, changed, main, measured, measured_apart, table
+from experiments.quality.ablation import (
+    CHANGES,
+    UNCHANGED,
+    main,
+    measure_change,
+    measure_in_process,
+    replace_in_kernels,
+    table,
+)
 
 DOCS = Path(__file__).parents[1] / "docs"
 SMALL = {"groups": ["synthetic"], "names": ["coverage", "copies"], "limit": 120}
 
 
 def test_a_change_reaches_every_kernel_that_uses_it():
-    with changed({"SMOOTHING": 10.0}):
+    with replace_in_kernels({"SMOOTHING": 10.0}):
         assert confusion.SMOOTHING == fits.SMOOTHING == 10.0
     assert confusion.SMOOTHING == fits.SMOOTHING == 4.0
-    with pytest.raises(DriftvoteError, match="no kernel knows SMOTHING"), changed({"SMOTHING": 1.0}):
+    with pytest.raises(DriftvoteError, match="no kernel has SMOTHING"), replace_in_kernels({"SMOTHING": 1.0}):
         pass
     for change in CHANGES:
-        with changed(change.kernel):
+        with replace_in_kernels(change.kernel):
             assert change.model(3).get_params()["n_classes"] == 3
 
 
 def test_changes_change_what_is_measured(monkeypatch):
     # Without the compiler a process starts at once; what is measured is the same.
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
-    titles = [AS_IT_IS, "smoothing worth 10 rows", "every abstention a piece of evidence"]
+    titles = [UNCHANGED, "smoothing worth 10 rows", "every abstention a piece of evidence"]
     places = [[change.title for change in CHANGES].index(title) for title in titles]
-    found = {CHANGES[place].title: measured_apart(place, None, SMALL) for place in places}
+    found = {CHANGES[place].title: measure_in_process(place, None, SMALL) for place in places}
     usual, smooth, silent = ([line["accuracy_error"] for line in lines] for lines in found.values())
     assert all(error is not None for error in usual)
     assert usual != smooth
@@ -44,7 +52,9 @@ def test_changes_change_what_is_measured(monkeypatch):
 
 def test_the_command_writes_a_page(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(ablation, "CHANGES", CHANGES[:2])
-    monkeypatch.setattr(ablation, "measured_apart", lambda place, data, limits: measured(place, data, **limits))
+    monkeypatch.setattr(
+        ablation, "measure_in_process", lambda place, data, limits: measure_change(place, data, **limits)
+    )
     limits = '{"groups": ["synthetic"], "names": ["stationary"], "limit": 60}'
     assert main(["--docs", str(tmp_path), "--limits", limits]) == 0
     page = (tmp_path / "ablation.md").read_text()

@@ -16,10 +16,11 @@ import pytest
 
 from driftvote import MissingExtraError
 from experiments import runs
-from experiments.paper import images, measures, reproduce, sensitivity, video
-from experiments.paper.__main__ import main
-from experiments.paper.claims import DIFFERS, claims
-from experiments.paper.page import FIGURES, page
+from experiments.paper import __main__ as command
+from experiments.paper import beta, images, measures, video
+from experiments.paper.__main__ import main, reproduce
+from experiments.paper.measures import DIFFERS
+from experiments.paper.page import EXPERIMENTS, all_claims, page
 
 from streams_for_tests import DATA, needs_data
 
@@ -46,9 +47,7 @@ def out(tmp_path_factory):
 @pytest.fixture(scope="module")
 def results(out):
     heard = []
-    found = reproduce.reproduce(
-        reproduce.chosen("all"), DATA, out, RUNS, jobs=2, listen=lambda *news: heard.append(news)
-    )
+    found = reproduce(list(EXPERIMENTS), DATA, out, RUNS, jobs=2, progress=lambda *news: heard.append(news))
     assert ("images", 3, 3) in heard
     assert ("video", 6 * (RUNS + 1), 6 * (RUNS + 1)) in heard
     return found
@@ -96,7 +95,7 @@ class TestFigures:
         assert numbers["paper_setting"] == pytest.approx(76.11, abs=0.01)
 
     def test_claims(self, results):
-        judged = claims(results["experiments"])
+        judged = all_claims(results["experiments"])
         assert len(judged) > 35
         differing = {claim.statement for claim in judged if claim.verdict == DIFFERS}
         assert "AwA2, adaptive" in differing
@@ -106,14 +105,14 @@ class TestFigures:
         spoiled = json.loads(json.dumps(results["experiments"]))
         spoiled["images"]["accuracy"]["1024"]["mean"] = 70.0
         spoiled["synthetic"]["blocks"][0]["error"]["mean"] = 0.2
-        worse = {claim.statement for claim in claims(spoiled) if claim.verdict == DIFFERS}
+        worse = {claim.statement for claim in all_claims(spoiled) if claim.verdict == DIFFERS}
         assert {"AwA2, window 1024", "The accuracies are estimated very well"} <= worse - differing
 
 
 @needs_data
 class TestFiles:
     def test_everything_is_written(self, results, out):
-        names = [name for group in FIGURES.values() for name, _ in group]
+        names = [name for module in EXPERIMENTS.values() for name in module.FIGURES]
         assert len(names) >= 16
         for name in names:
             assert (out / "figures" / f"{name}.png").stat().st_size > 5_000
@@ -131,20 +130,20 @@ class TestFiles:
 
     def test_a_second_time_nothing_is_run_again(self, results, out, monkeypatch):
         monkeypatch.setattr(runs, "perform", lambda run: pytest.fail(f"{run.name} was run again"))
-        again = reproduce.reproduce(["images", "theory"], DATA, out, RUNS, 1, lambda *news: None)
+        again = reproduce(["images", "theory"], DATA, out, RUNS)
         assert again["experiments"]["images"] == results["experiments"]["images"]
         assert again["experiments"]["video"] == results["experiments"]["video"]  # the others stay
 
     def test_a_damaged_or_stale_run_is_done_again(self, results, out):
-        run = images.runs(DATA, 3)[0]
-        keeper = runs.Keeper(out / "runs")
-        assert keeper.kept(run) is not None
-        keeper.path(run).write_text("{")
-        assert keeper.kept(run) is None
-        keeper.path(run).write_text(json.dumps({"fingerprint": "old", "numbers": {}}))
-        assert keeper.kept(run) is None
-        again = runs.perform_all([run], keeper, 1, lambda run: None)
-        assert keeper.kept(run) == again[run.name]
+        run = images.plan(DATA, 3)[0]
+        stored = runs.RunCache(out / "runs")
+        assert stored.load(run) is not None
+        stored.path(run).write_text("{")
+        assert stored.load(run) is None
+        stored.path(run).write_text(json.dumps({"fingerprint": "old", "numbers": {}}))
+        assert stored.load(run) is None
+        again = runs.perform_all("images", [run], stored, 1, lambda *news: None)
+        assert stored.load(run) == again[run.name]
 
     def test_the_command(self, results, out, tmp_path, capsys):
         assert main(["theory", "--out", str(out), "--docs", str(tmp_path / "docs"), "--runs", str(RUNS)]) == 0
@@ -152,8 +151,9 @@ class TestFiles:
         shown = capsys.readouterr()
         assert "claims" in shown.out
         assert "theory: 1 of 1 runs" in shown.err
-        assert main(["audio"]) == 1
-        assert "there is no experiment 'audio'" in capsys.readouterr().err
+        with pytest.raises(SystemExit):
+            main(["audio"])
+        assert "invalid choice: 'audio'" in capsys.readouterr().err
 
 
 @needs_data
@@ -186,16 +186,14 @@ def test_an_interrupted_reproduction_goes_on_where_it_stopped(tmp_path, blow):
 
 def test_what_is_missing_is_said(tmp_path, monkeypatch):
     monkeypatch.delenv("DRIFTVOTE_DATA", raising=False)
-    listen = lambda *news: None  # noqa: E731
     with pytest.raises(Exception, match="name their folder with --data or DRIFTVOTE_DATA"):
-        reproduce.reproduce(["images"], None, tmp_path, 1, 1, listen)
+        reproduce(["images"], None, tmp_path, 1)
     with pytest.raises(Exception, match=r"cannot be read .*WRENCH"):
-        reproduce.reproduce(["video"], tmp_path / "none", tmp_path, 1, 1, listen)
-    with pytest.raises(Exception, match="there is no experiment 'audio'; choose all, synthetic"):
-        reproduce.chosen("audio")
-    monkeypatch.setattr(reproduce.importlib.util, "find_spec", lambda name: None)
+        reproduce(["video"], tmp_path / "none", tmp_path, 1)
+    monkeypatch.setattr(command.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"install driftvote\[plots\]"):
-        reproduce.reproduce(["theory"], None, tmp_path, 1, 1, listen)
+        reproduce(["theory"], None, tmp_path, 1)
+    assert main(["theory", "--out", str(tmp_path)]) == 1
 
 
 def test_measures():
@@ -205,13 +203,13 @@ def test_measures():
     assert measures.f1(np.zeros(2, int), np.zeros(2, int)) == 0.0
     assert measures.mean_and_spread([1.0, 3.0]) == pytest.approx({"mean": 2.0, "sd": 2**0.5, "se": 1.0, "n": 2})
     assert measures.mean_and_spread([1.0])["sd"] == 0.0
-    assert len(measures.thinned(np.arange(10_500))) <= 1000
+    assert len(measures.thin_out(np.arange(10_500))) <= 1000
     assert measures.best_fixed({"2": {"mean": 1.0}, "all past": {"mean": 3.0}, "adaptive": {"mean": 9.0}}) == (
         "all past",
         3.0,
     )
-    assert len(sensitivity.runs(DATA, 2)) == 8
-    assert len(video.runs(DATA, 2)) == 18
+    assert len(beta.plan(DATA, 2)) == 8
+    assert len(video.plan(DATA, 2)) == 18
 
 
 def test_the_authors_windows():
@@ -221,4 +219,4 @@ def test_the_authors_windows():
     9 it reaches 8; it returns the size before. After a refusal it returns the same window as Algorithm 1.
     """
     ours = np.array([1, 2, 2, 4, 4, 4, 4, 8, 8, 2])
-    assert images.authors_windows(ours).tolist() == [1, 1, 1, 1, 2, 2, 2, 2, 4, 2]
+    assert images.windows_by_authors_code(ours).tolist() == [1, 1, 1, 1, 2, 2, 2, 2, 4, 2]

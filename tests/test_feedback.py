@@ -11,8 +11,9 @@ import pytest
 import naive_confusion as naive
 from driftvote import AdaptiveLabelModel, FeedbackError, FixedWindowLabelModel, MajorityLabelModel, VoteError
 from driftvote.models.id_book import IdBook
-from experiments.quality.streams import Spec, load
-from experiments.quality.verified import accuracy, losses
+from experiments.quality.streams import StreamSpec, load
+from experiments.quality.verdicts import losses
+from experiments.quality.work import accuracy_with_verified
 
 from streams_for_tests import DATA, needs_data, random_chunks, random_stream
 
@@ -360,16 +361,21 @@ def test_losses_by_hand():
 class TestStreams:
     def test_images_with_one_per_cent(self):
         found = [
-            accuracy(load(str(DATA), Spec("awa2", "plain", seed)), AdaptiveLabelModel(), 0.01, seed)
+            accuracy_with_verified(load(str(DATA), StreamSpec("awa2", "plain", seed)), AdaptiveLabelModel(), 0.01, seed)
             for seed in (0, 1, 2)
         ]
         assert np.mean(found) >= 82.0
 
     @pytest.mark.parametrize("name", ["tennis", "wrench_youtube", "gas_sensor_lf16_b1"])
     def test_more_do_not_hurt(self, name):
-        stream = load(str(DATA), Spec(name, "plain", 0))
+        stream = load(str(DATA), StreamSpec(name, "plain", 0))
         found = [
-            np.mean([accuracy(stream, AdaptiveLabelModel(n_classes=stream.n_classes), share, pick) for pick in (0, 1)])
+            np.mean(
+                [
+                    accuracy_with_verified(stream, AdaptiveLabelModel(n_classes=stream.n_classes), share, pick)
+                    for pick in (0, 1)
+                ]
+            )
             for share in (0.0, 0.01, 0.05, 0.1)
         ]
         assert all(now >= before - 0.3 for before, now in zip(found, found[1:], strict=False))

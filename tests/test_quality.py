@@ -11,13 +11,13 @@ import pytest
 
 from driftvote import AdaptiveLabelModel, MajorityLabelModel, SettingError, VoteError
 from experiments import runs
-from experiments.quality import figures, measures, models, streams, suite, work
-from experiments.quality import scratch as scratch_module
+from experiments.quality import measures, models, streams, suite, work
+from experiments.quality import trial as trial_module
 from experiments.quality.__main__ import main
-from experiments.quality.page import page
-from experiments.quality.scratch import evaluate, judge
-from experiments.quality.scratch import main as scratch
-from experiments.quality.summary import averaged
+from experiments.quality.measures import average
+from experiments.quality.page import CAPTIONS, page
+from experiments.quality.trial import evaluate, judge
+from experiments.quality.trial import main as trial
 from experiments.quality.verdicts import FAIL, MISSING, PASS, verdicts
 
 from streams_for_tests import DATA, needs_data, random_stream
@@ -47,7 +47,7 @@ class TestMeasures:
         votes = np.array([[0, 1, 1], [0, 1, 2], [0, -1, 2], [-1, -1, -1]])
         parts = measures.majority_shares(votes, 3)
         assert parts.tolist() == [[0, 1, 0], [1 / 3] * 3, [0.5, 0, 0.5], [1 / 3] * 3]
-        assert measures.credits_of(parts, np.array([1, 1, 1, 0])).tolist() == [1, 1 / 3, 0, 1 / 3]
+        assert measures.credit(parts, np.array([1, 1, 1, 0])).tolist() == [1, 1 / 3, 0, 1 / 3]
 
     def test_majority_is_what_the_model_says(self):
         for n_classes in (2, 4):
@@ -114,47 +114,74 @@ class TestMeasures:
 class TestWork:
     def test_a_run_by_hand(self):
         votes = np.array([[1, 1, 1], [0, 0, 1], [0, 1, -1], [1, 1, -1]], np.int8)
-        stream = streams.Measured(votes, np.array([1, 1, 1, 0]), 2, np.full((4, 3), 0.8))
+        stream = streams.GoldStream(votes, np.array([1, 1, 1, 0]), 2, np.full((4, 3), 0.8))
         proba = np.array([[0.1, 0.9], [0.3, 0.7], [0.5, 0.5], [0.2, 0.8]])
-        found = work.measured(stream, np.array([1, 1, -1, 1]), proba, np.full((4, 3), 0.7))
+        found = measures.measure_labels(stream, np.array([1, 1, -1, 1]), proba, np.full((4, 3), 0.7))
         assert found["accuracy"] == pytest.approx(100 * 2.5 / 4)
         assert found["gain"] == pytest.approx(100 * (2.5 - 1.5) / 4)
         assert found["accuracy_error"] == pytest.approx(0.1)
         assert found["against_unanimous"] == 0
-        assert work.measured(stream, np.array([0, 1, -1, 0]), proba)["against_unanimous"] == 2
-        assert work.unanimity(stream) == {"unanimous": 50.0, "unanimous_wrong": 25.0}
+        assert measures.measure_labels(stream, np.array([0, 1, -1, 0]), proba)["against_unanimous"] == 2
+        assert measures.unanimity(stream) == {"unanimous": 50.0, "unanimous_wrong": 25.0}
 
     def test_draws_are_other_draws_with_another_seed(self):
-        assert work.reseeded(models.paper(3), 5).get_params()["seed"] == 5
+        assert work.with_seed(models.paper(3), 5).get_params()["seed"] == 5
         steady = models.adaptive(2)
-        assert work.reseeded(steady, 5) is steady
+        assert work.with_seed(steady, 5) is steady
 
     def test_means_over_seeds(self):
         curve = {"rows": [10], "said": [0.8], "right": [0.5]}
         run = {"rows": 9, "accuracy": 80.0, "gain": 1.0, "gain_se": 0.3, "against_unanimous": 1, "curve": curve}
         other = {**run, "accuracy": 82.0, "gain": 3.0, "curve": {"rows": [30], "said": [0.84], "right": [1.0]}}
-        same_rows = averaged(streams.Spec("tennis", "permuted", 0), [run, other])
+        same_rows = average(streams.StreamSpec("tennis", "permuted", 0), [run, other])
         assert (same_rows["accuracy"], same_rows["gain"], same_rows["lowest"]) == (81.0, 2.0, 80.0)
         assert same_rows["gain_se"] == pytest.approx((0.09 + 1) ** 0.5)
         assert same_rows["curve"]["rows"] == [40]
         assert same_rows["curve"]["said"] == pytest.approx([0.83])
         assert same_rows["curve"]["right"] == pytest.approx([0.875])
-        assert averaged(streams.Spec("swap", "synthetic", 0), [run, other])["gain_se"] == pytest.approx(1.0)
-        assert averaged(streams.Spec("swap", "synthetic", 0), [run, run])["gain_se"] == pytest.approx(0.3 / 2**0.5)
+        assert average(streams.StreamSpec("swap", "synthetic", 0), [run, other])["gain_se"] == pytest.approx(1.0)
+        assert average(streams.StreamSpec("swap", "synthetic", 0), [run, run])["gain_se"] == pytest.approx(0.3 / 2**0.5)
         assert same_rows["auroc"] is None
 
     def test_settings_tell_models_apart(self):
-        made = {name: json.dumps(work_settings) for name, work_settings in suite._settings(models.MODELS).items()}
+        made = {name: json.dumps(suite._settings_by_classes(make)) for name, make in models.MODELS.items()}
         assert made[models.PAPER] != made[models.PAPER_ZERO]
         assert len(set(made.values())) >= 7
         wider = models.adaptive(2, beta=0.2)
         assert models.settings_of(wider) != models.settings_of(models.adaptive(2))
         assert models.settings_of(wider) == models.settings_of(models.adaptive(2, beta=0.2))
 
-    def test_docstrings_do_not_make_results_stale(self):
-        told, quiet = '"""Old."""\ndef f():\n    """Say."""\n    return 1\n', "def f():\n    return 1  # why\n"
-        trees = [work.ast.dump(work._without_docstrings(work.ast.parse(text))) for text in (told, quiet)]
+    def test_docstrings_and_comments_do_not_make_results_stale(self):
+        long, short = '"""Old."""\ndef f():\n    """Say."""\n    return 1\n', "def f():\n    return 1  # why\n"
+        trees = [runs.ast.dump(runs.without_docstrings(runs.ast.parse(text))) for text in (long, short)]
         assert trees[0] == trees[1]
+
+    def test_only_code_that_changes_results_makes_them_stale(self, tmp_path):
+        for name in runs.NO_EFFECT:
+            assert (runs.PACKAGE / name).exists(), f"{name} is no part of the package any more"
+
+        def digest_of(name: str, edited: str) -> str:
+            root = tmp_path / name
+            for part in ("models/a.py", "votes.py", "live/b.py", "spark/c.py", "__main__.py"):
+                path = root / part
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text("x = 2" if part == edited else "x = 1")
+            return runs.code_digest(root)
+
+        before = digest_of("none", "")
+        for place, part in enumerate(("live/b.py", "spark/c.py", "__main__.py")):
+            assert digest_of(f"aside{place}", part) == before
+        for place, part in enumerate(("models/a.py", "votes.py")):
+            assert digest_of(f"inside{place}", part) != before
+
+    def test_a_run_is_recognised_by_settings_and_code(self, monkeypatch):
+        spec = streams.StreamSpec("tennis", "plain", 0)
+        run, renamed = (work.plan_run(DATA, spec, name, {"beta": 1}, None, seed=0) for name in ("a", "b"))
+        assert run.fingerprint == renamed.fingerprint
+        assert run.fingerprint != work.plan_run(DATA, spec, "a", {"beta": 2}, None, seed=0).fingerprint
+        before = run.fingerprint
+        monkeypatch.setattr(runs, "_digest_of", lambda modules: "other")
+        assert run.fingerprint != before
 
 
 class TestStreams:
@@ -172,14 +199,14 @@ class TestStreams:
     @needs_data
     def test_majority_is_the_published_one(self):
         for name, accuracy in MAJORITIES.items():
-            stream = streams.load(str(DATA), streams.Spec(name, "plain", 0))
+            stream = streams.load(str(DATA), streams.StreamSpec(name, "plain", 0))
             parts = measures.majority_shares(stream.votes, stream.n_classes)
-            assert 100 * measures.credits_of(parts, stream.truth).mean() == pytest.approx(accuracy, abs=0.06)
+            assert 100 * measures.credit(parts, stream.truth).mean() == pytest.approx(accuracy, abs=0.06)
 
     @needs_data
     def test_controls_hold_the_same_rows(self):
         plain, shuffled, again, other = (
-            streams.load(str(DATA), streams.Spec("wrench_youtube", group, seed))
+            streams.load(str(DATA), streams.StreamSpec("wrench_youtube", group, seed))
             for group, seed in (("plain", 0), ("shuffled", 0), ("shuffled", 0), ("shuffled", 1))
         )
         assert (shuffled.votes == again.votes).all()
@@ -192,7 +219,7 @@ class TestStreams:
         folder.mkdir()
         (folder / "toy.csv").write_text("a,b,silent,gold\n0,2,,1\n,1,,0\n")
         assert streams.real_names(tmp_path) == [*streams.PAPER, "toy"]
-        toy = streams.load(str(tmp_path), streams.Spec("toy", "plain", 0))
+        toy = streams.load(str(tmp_path), streams.StreamSpec("toy", "plain", 0))
         assert toy.votes.tolist() == [[0, 2, -1], [-1, 1, -1]]
         assert (toy.truth.tolist(), toy.n_classes) == ([1, 0], 3)
         for text, message in [
@@ -239,8 +266,8 @@ def small(out, **more):
 class TestSuite:
     def test_everything_is_measured(self, out):
         heard = []
-        results = small(out, listen=lambda *news: heard.append(news))
-        assert heard[-1][0] == heard[-1][1] == len(heard)
+        results = small(out, progress=lambda *news: heard.append(news))
+        assert heard[-1][1] == heard[-1][2] == len(heard) - 1  # the first call counts what is cached
         assert set(results["streams"]) == set(streams.GROUPS)
         tennis = results["streams"]["plain"]["tennis"]
         assert (tennis["rows"], tennis["labelers"], tennis["classes"]) == (400, 6, 2)
@@ -274,9 +301,9 @@ class TestSuite:
         assert {run.arguments["model"] for run in done} == {"bold"}
         assert len(done) == sum(spec.name in ARGUMENTS["names"] for spec in streams.catalogue(DATA, most_seeds=2))
         # Other code, everything again.
-        monkeypatch.setattr(work, "_code_digest", lambda: "other")
-        keeper = runs.Keeper(out / "runs")
-        assert keeper.kept(done[0]) is None
+        monkeypatch.setattr(runs, "code_digest", lambda package: "other")
+        stored = runs.RunCache(out / "runs")
+        assert stored.load(done[0]) is None
 
     def test_the_command_writes_the_page(self, out, tmp_path, capsys):
         told = ["--data", str(DATA), "--out", str(tmp_path), "--limit", "60", "--seeds", "1", "--rounds", "1"]
@@ -286,14 +313,14 @@ class TestSuite:
         assert "runs" in said.err
         text = (tmp_path / "quality.md").read_text()
         kept = json.loads((tmp_path / "quality.json").read_text())
-        assert text == page(kept, list(figures.CAPTIONS))
+        assert text == page(kept, list(CAPTIONS))
         assert "Only the first 60 rows of each stream: the verdicts say nothing" in text
-        for name in figures.CAPTIONS:
+        for name in CAPTIONS:
             assert f"figures/{name}.png" in text
             assert (tmp_path / "figures" / f"{name}.png").stat().st_size > 5_000
 
     def test_judging_a_model_in_place_of_the_default(self, out, monkeypatch):
-        monkeypatch.setattr(scratch_module, "measure", lambda data, out, cost_rounds: small(out))
+        monkeypatch.setattr(trial_module, "measure", lambda data, out, cost_rounds: small(out))
         before, done, perform = dict(models.MODELS), [], runs.perform
         small(out)
         monkeypatch.setattr(runs, "perform", lambda run: done.append(run.arguments["model"]) or perform(run))
@@ -305,13 +332,13 @@ class TestSuite:
         first, second = (models.settings_of(models.adaptive(2)) for _ in range(2))
         assert first != second, "its code may have changed"
 
-    def test_scratch(self, capsys):
-        scratch(["--data", str(DATA), "--groups", "plain", "--names", "awa2,tennis", "--limit", "500", "beta=0.5"])
+    def test_trial(self, capsys):
+        trial(["--data", str(DATA), "--groups", "plain", "--names", "awa2,tennis", "--limit", "500", "beta=0.5"])
         shown = capsys.readouterr().out
         assert "awa2 plain" in shown
         assert "mean of plain" in shown
         with pytest.raises(SettingError, match="'beta' is not a setting such as beta=0.2"):
-            scratch(["beta"])
+            trial(["beta"])
         with pytest.raises(KeyError):
             evaluate(models.adaptive, DATA, ["plain"], names=["tennis"], limit=50)["tennis/permuted"]
 
@@ -323,9 +350,9 @@ def kept():
 
 class TestCommitted:
     def test_the_page_is_made_from_the_figures(self, kept):
-        assert (ROOT / "docs" / "quality.md").read_text() == page(kept, list(figures.CAPTIONS))
+        assert (ROOT / "docs" / "quality.md").read_text() == page(kept, list(CAPTIONS))
         assert kept["limit"] is None
-        assert [v.as_dict() for v in verdicts(kept)] == kept["verdicts"]
+        assert [v.to_dict() for v in verdicts(kept)] == kept["verdicts"]
         assert not any(v["verdict"] == MISSING for v in kept["verdicts"] if "verified" not in v["statement"])
 
     def test_a_verdict_follows_its_figures(self, kept):

@@ -1,21 +1,40 @@
-"""Measures that the experiments share."""
+"""Models, measures and claims that the experiments share."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from driftvote.kernels.layout import Codes, Floats, Ints
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabelModel, MajorityLabelModel
+
+Ints = npt.NDArray[np.integer[Any]]
+Floats = npt.NDArray[np.float64]
 
 PROTOCOL: dict[str, Any] = {"abstentions": "random", "tie_break_policy": "random"}
 """What the paper does with abstentions and ties."""
 
 ALL_PAST = "all past"
+HOLDS, DIFFERS, WITHIN_CHANCE = "holds", "**differs**", "holds within the coin tosses"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of the paper with its figure, and ours."""
+
+    statement: str
+    paper: str
+    ours: str
+    verdict: str
+    note: str = ""
+
+
+def verdict_of(holds: bool) -> str:
+    return HOLDS if holds else DIFFERS
 
 
 def accuracy(codes: Ints, truth: Ints) -> float:
@@ -47,32 +66,22 @@ def mean_of_next(right: npt.NDArray[np.bool_], span: int) -> Floats:
     return (sums[span:] - sums[:-span]) / span
 
 
-def thinned(values: npt.NDArray[Any], most: int = 1000) -> list[Any]:
-    """About `most` values at even steps, for drawing."""
+def thin_out(values: npt.NDArray[Any], most: int = 1000) -> list[Any]:
+    """At most about `most` values at even steps, for drawing."""
     step = max(1, math.ceil(len(values) / most))
     return np.round(values[::step].astype(np.float64), 5).tolist()
 
 
-def window_sizes(n_rows: int) -> list[int]:
-    """Powers of two that fit into the stream."""
-    return [2**k for k in range(20) if 2**k <= n_rows]
-
-
-def baselines(n_rows: int, seed: int) -> dict[str, LabelModel]:
-    """Every strategy that the paper compares, by name."""
+def make_models(n_rows: int, seed: int) -> dict[str, LabelModel]:
+    """Every strategy that the paper compares, by name; fixed windows are powers of two that fit into the stream."""
     models: dict[str, LabelModel] = {
         "adaptive": AdaptiveLabelModel.paper(seed=seed),
         "majority": MajorityLabelModel(**PROTOCOL, seed=seed),
         ALL_PAST: FixedWindowLabelModel(window=None, **PROTOCOL, seed=seed),
     }
-    for size in window_sizes(n_rows):
+    for size in (2**k for k in range(20) if 2**k <= n_rows):
         models[str(size)] = FixedWindowLabelModel(window=size, **PROTOCOL, seed=seed)
     return models
-
-
-def label_all(votes: Codes, seed: int) -> dict[str, Ints]:
-    """Class codes of every strategy on one stream."""
-    return {name: model.label_stream(votes).codes for name, model in baselines(len(votes), seed).items()}
 
 
 def best_fixed(table: dict[str, dict[str, float]]) -> tuple[str, float]:
@@ -82,7 +91,12 @@ def best_fixed(table: dict[str, dict[str, float]]) -> tuple[str, float]:
     return name, fixed[name]
 
 
-def ordered(names: Sequence[str]) -> list[str]:
+def fixed_windows(names: Iterable[str]) -> list[str]:
+    """The names of fixed windows among those of all strategies, all past at the end."""
+    return [*(name for name in names if name.isdigit()), ALL_PAST]
+
+
+def sort_strategies(names: Sequence[str]) -> list[str]:
     """Strategies in the order of the paper's table: adaptive, all past, majority, then windows by size."""
     rank = {"adaptive": -3, ALL_PAST: -2, "majority": -1}
     return sorted(names, key=lambda name: rank.get(name, int(name) if name.isdigit() else -1))

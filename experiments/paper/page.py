@@ -2,98 +2,94 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from experiments.paper.claims import DIFFERS, claims
-from experiments.paper.tables import markdown, tables
-from experiments.paper.video import DATASETS
+from experiments.output import Table, markdown
+from experiments.paper import beta, images, synthetic, theory, video
+from experiments.paper.measures import DIFFERS, Claim
+from experiments.paper.video import DATASETS, PLAIN, PLAIN_MAJORITY
 
-FIGURES = {
-    "synthetic": [
-        ("synthetic", "Window and estimated accuracies over time on the synthetic stream; mean of the draws.")
-    ],
-    "video": [
-        ("video-tennis-accuracy", "Tennis: accuracy by window, and the windows that were chosen."),
-        ("video-basketball-accuracy", "Basketball, likewise."),
-        ("video-commercial-accuracy", "Commercial, likewise."),
-        ("video-tennis-f1", "Tennis: F1 by window."),
-        ("video-basketball-f1", "Basketball: F1 by window."),
-        ("video-commercial-f1", "Commercial: F1 by window."),
-        ("video-tennis-over-time", "Tennis, permuted: accuracy of the next 128 rows, one run."),
-        ("video-tennis-weights", "Tennis: weights over time, one run."),
-        ("video-commercial-weights", "Commercial: weights over time, one run."),
-    ],
-    "images": [
-        ("images-accuracy", "AwA2: accuracy by window."),
-        ("images-over-time", "AwA2: accuracy of the next 256 rows, one stream."),
-        ("images-windows", "AwA2: window over time, mean of the three streams."),
-    ],
-    "beta": [("beta-basketball", "Basketball over beta."), ("beta-tennis", "Tennis over beta.")],
-    "theory": [("guarantee-phi", "The constant Φ over beta.")],
+EXPERIMENTS: dict[str, ModuleType] = {
+    "synthetic": synthetic,
+    "video": video,
+    "images": images,
+    "beta": beta,
+    "theory": theory,
 }
-HEADINGS = {
-    "synthetic": "Synthetic data",
-    "video": "Video",
-    "images": "Images (AwA2)",
-    "beta": "Sensitivity to beta",
-    "theory": "The guarantee",
-}
+CLAIMS_FIRST = ("theory", "synthetic", "video", "beta", "images")
+"""The order of the claims on the page."""
 
 
-def write_page(results: dict[str, Any], path: Path, figures: str) -> None:
-    """Write the page; `figures` is the folder of the figures as seen from it."""
-    path.write_text(page(results, figures), encoding="utf-8")
+def claims_by_experiment(experiments: dict[str, Any]) -> dict[str, list[Claim]]:
+    """Every claim that the experiments run so far can judge."""
+    return {name: EXPERIMENTS[name].claims(experiments[name]) for name in CLAIMS_FIRST if name in experiments}
+
+
+def all_claims(experiments: dict[str, Any]) -> list[Claim]:
+    return [claim for judged in claims_by_experiment(experiments).values() for claim in judged]
+
+
+def write_results(results: dict[str, Any], out: Path) -> None:
+    """Write figures, tables (CSV and Markdown) and the page into a folder, from the numbers alone."""
+    (out / "tables").mkdir(parents=True, exist_ok=True)
+    for name, numbers in results["experiments"].items():
+        EXPERIMENTS[name].draw(numbers, out / "figures")
+        tables: dict[str, Table] = EXPERIMENTS[name].tables(numbers)
+        for title, (header, rows) in tables.items():
+            with (out / "tables" / f"{title}.csv").open("w", newline="", encoding="utf-8") as file:
+                csv.writer(file).writerows([header, *rows])
+            (out / "tables" / f"{title}.md").write_text(markdown(header, rows) + "\n", encoding="utf-8")
+    (out / "reproduction.md").write_text(page(results, "figures"), encoding="utf-8")
 
 
 def page(results: dict[str, Any], figures: str) -> str:
+    """The page as Markdown; `figures` is the folder of the figures as seen from it."""
     experiments = results["experiments"]
-    judged = claims(experiments)
-    differing = sum(claim.verdict == DIFFERS for claim in judged)
+    judged = claims_by_experiment(experiments)
+    differing = sum(claim.verdict == DIFFERS for claims in judged.values() for claim in claims)
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
-    header = ["claim in the paper", "command", "the paper", "ours", "verdict", ""]
-    rows = [[c.statement, f"`{c.command}`", c.paper, c.ours, c.verdict, c.note] for c in judged]
+    rows = [
+        [claim.statement, f"`python -m experiments.paper {name}`", claim.paper, claim.ours, claim.verdict, claim.note]
+        for name, claims in judged.items()
+        for claim in claims
+    ]
     parts = [
         "# The paper, reproduced",
         "Mazzetto, Esfandiarpoor, Singirikonda, Upfal and Bach, *An Adaptive Method for Weak Supervision with"
         " Drifting Data* (AISTATS 2025), on its own data. This page is generated from `results.json`; `make reproduce`"
-        " makes both anew, and `python -m experiments.paper NAME --data FOLDER --out results` a part. Seeds are in"
-        " `results.json`.",
-        f"{len(judged)} claims, {differing} of which differ. Made with {versions}.",
-        markdown(header, rows),
+        " in a checkout makes both anew, and `python -m experiments.paper NAME --data FOLDER --out results` a part."
+        " Seeds are in `results.json`.",
+        f"{len(rows)} claims, {differing} of which differ. Made with {versions}.",
+        markdown(["claim in the paper", "command", "the paper", "ours", "verdict", ""], rows),
     ]
     if "video" in experiments:
-        parts += ["## What the protocol hides", _hidden(experiments["video"])]
+        parts += ["## What the protocol hides", _protocol_section(experiments["video"])]
     parts += ["## Why we differ", _WHY]
-    made = tables(experiments)
-    for name, heading in HEADINGS.items():
+    for name, module in EXPERIMENTS.items():
         if name in experiments:
-            parts += [f"## {heading}", *_section(name, made, figures)]
+            parts += [f"## {module.HEADING}", *_figures_and_tables(module, experiments[name], figures)]
     return "\n\n".join(parts) + "\n"
 
 
-def _section(name: str, made: dict[str, Any], figures: str) -> list[str]:
-    parts = [f"![{caption}]({figures}/{file}.png)\n\n*{caption}*" for file, caption in FIGURES[name]]
-    for table, (header, rows) in made.items():
-        if table.split("-")[0] == name:
-            title = table.partition("-")[2].title()
-            parts.append((f"**{title}**\n\n" if title else "") + markdown(header, rows))
+def _figures_and_tables(module: ModuleType, numbers: dict[str, Any], figures: str) -> list[str]:
+    parts = [f"![{caption}]({figures}/{file}.png)\n\n*{caption}*" for file, caption in module.FIGURES.items()]
+    if module is theory:
+        return parts  # a table of 200 rows is for machines
+    for name, (header, rows) in module.tables(numbers).items():
+        title = name.partition("-")[2].title()
+        parts.append((f"**{title}**\n\n" if title else "") + markdown(header, rows))
     return parts
 
 
-def _hidden(video: dict[str, Any]) -> str:
-    shown = []
+def _protocol_section(numbers: dict[str, Any]) -> str:
+    rows = []
     for name in DATASETS:
-        table = video[name]["no permute"]["accuracy"]
-        shown.append(
-            [
-                name.title(),
-                table["plain majority"]["mean"],
-                table["majority"]["mean"],
-                table["adaptive"]["mean"],
-                table["adaptive"]["mean"] - table["plain majority"]["mean"],
-            ]
-        )
+        means = {key: row["mean"] for key, row in numbers[name][PLAIN]["accuracy"].items()}
+        ignored, adaptive = means[PLAIN_MAJORITY], means["adaptive"]
+        rows.append([name.title(), ignored, means["majority"], adaptive, adaptive - ignored])
     header = [
         "",
         "majority, abstentions ignored",
@@ -101,15 +97,14 @@ def _hidden(video: dict[str, Any]) -> str:
         "adaptive, the paper's protocol",
         "gain over the first",
     ]
-    commercial = video["commercial"]["no permute"]["accuracy"]
+    commercial = rows[DATASETS.index("commercial")]
     return (
         "The paper turns every abstention into a random vote, for the adaptive model and for the majority it is"
         " compared with. That handicaps both. A majority vote that simply ignores abstentions, which is what a user"
-        f" would write in one line, labels {commercial['plain majority']['mean']:.1f}% of Commercial right; the paper's"
-        f" protocol with the adaptive model {commercial['adaptive']['mean']:.1f}%. The paper's comparison is fair"
-        " between its two sides, and says nothing about this one. `AdaptiveLabelModel()` therefore counts abstentions"
-        " as neither agreement nor disagreement; `AdaptiveLabelModel.paper()` keeps the protocol.\n\n"
-        + markdown(header, shown)
+        f" would write in one line, labels {commercial[1]:.1f}% of Commercial right; the paper's protocol with the"
+        f" adaptive model {commercial[3]:.1f}%. The paper's comparison is fair between its two sides, and says nothing"
+        " about this one. `AdaptiveLabelModel()` therefore counts abstentions as neither agreement nor disagreement;"
+        " `AdaptiveLabelModel.paper()` keeps the protocol.\n\n" + markdown(header, rows)
     )
 
 

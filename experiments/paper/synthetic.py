@@ -9,16 +9,20 @@ import numpy as np
 
 from driftvote.models import AdaptiveLabelModel
 from driftvote.streams.synthetic import paper_blocks
-from experiments.paper.measures import mean_and_spread, thinned
+from experiments.output import COLOURS, ORANGE, Table, figure, legend_below, mark_rows, thousands
+from experiments.paper.measures import Claim, mean_and_spread, thin_out, verdict_of
 from experiments.runs import Numbers, Run
 
+HEADING = "Synthetic data"
+FIGURES = {"synthetic": "Window and estimated accuracies over time on the synthetic stream; mean of the draws."}
 BLOCK, DRAWS = 5_000, 10
 POINTS = 1_000
 
 
-def runs(data: Path, n_runs: int) -> list[Run]:
+def plan(data: Path, n_runs: int) -> list[Run]:
     """A run for each draw of the stream; the paper averages ten."""
-    return [Run("paper.synthetic", f"draw-{seed}", {"seed": seed}) for seed in range(min(DRAWS, n_runs))]
+    code = ("paper.synthetic", "paper.measures")
+    return [Run("paper.synthetic", f"draw-{seed}", {"seed": seed}, code) for seed in range(min(DRAWS, n_runs))]
 
 
 def run(seed: int) -> Numbers:
@@ -38,8 +42,8 @@ def run(seed: int) -> Numbers:
         )
     return {
         "blocks": blocks,
-        "windows": thinned(out.windows, POINTS),
-        "accuracies": [thinned(out.accuracies[:, place], POINTS) for place in range(3)],
+        "windows": thin_out(out.windows, POINTS),
+        "accuracies": [thin_out(out.accuracies[:, place], POINTS) for place in range(3)],
     }
 
 
@@ -65,3 +69,58 @@ def collect(results: dict[str, Numbers]) -> dict[str, Any]:
         "windows": np.mean([draw["windows"] for draw in draws], axis=0).round(2).tolist(),
         "accuracies": np.mean([draw["accuracies"] for draw in draws], axis=0).round(5).tolist(),
     }
+
+
+def claims(numbers: dict[str, Any]) -> list[Claim]:
+    blocks = numbers["blocks"]
+    windows = [block["window"]["mean"] for block in blocks]
+    dips = [block["lowest_window_after_border"]["mean"] for block in blocks[1:]]
+    errors = [block["error"]["mean"] for block in blocks]
+    return [
+        Claim(
+            "The window shrinks at every change of distribution",
+            "shown in a figure",
+            f"from {windows[0]:,.0f} and {windows[1]:,.0f} rows before the borders"
+            f" down to {dips[0]:,.0f} and {dips[1]:,.0f}",
+            verdict_of(dips[0] < windows[0] / 4 and dips[1] < windows[1] / 4),
+        ),
+        Claim(
+            "It uses data mostly from the current block",
+            "shown in a figure",
+            "mean window in the last quarter of the blocks of 5,000, 10,000 and 5,000 rows: "
+            + ", ".join(f"{window:,.0f}" for window in windows),
+            verdict_of(all(1000 < w < block["length"] for w, block in zip(windows, blocks, strict=True))),
+        ),
+        Claim(
+            "The accuracies are estimated very well",
+            "shown in a figure",
+            "mean absolute error at the ends of the blocks: " + ", ".join(f"{error:.3f}" for error in errors),
+            verdict_of(max(errors) < 0.03),
+        ),
+    ]
+
+
+def tables(numbers: dict[str, Any]) -> dict[str, Table]:
+    header = ["block", "rows", "mean window in its last quarter", "error of the accuracies at its end", "spread (sd)"]
+    rows = []
+    for place, block in enumerate(numbers["blocks"], 1):
+        error = [f"{block['error'][name]:.4f}" for name in ("mean", "sd")]
+        rows.append([place, block["length"], block["window"]["mean"], *error])
+    return {"synthetic": (header, rows)}
+
+
+def draw(numbers: dict[str, Any], folder: Path) -> None:
+    rows = np.arange(len(numbers["windows"])) * numbers["step"] + 1
+    with figure(folder, "synthetic", ncols=2, figsize=(10, 4.2)) as (left, right):
+        draws = len(numbers["seeds"])
+        left.plot(rows, numbers["windows"], color=ORANGE, label=f"window, mean of {draws} draws")
+        left.set(xlabel="row", ylabel="window size (rows)", title="Window chosen by the adaptive model")
+        for place, curve in enumerate(numbers["accuracies"]):
+            right.plot(rows, curve, color=COLOURS[place], label=f"labeler {place + 1}")
+        for level, label in ((0.6, "true accuracies"), (0.9, None)):
+            right.axhline(level, color="#999999", linewidth=0.9, linestyle=":", label=label)
+        right.set(xlabel="row", ylabel="accuracy", ylim=(0.5, 1.02), title="Estimated accuracies")
+        for axes in (left, right):
+            mark_rows(axes, numbers["borders"])
+            thousands(axes)
+            legend_below(axes, 3)

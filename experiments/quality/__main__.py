@@ -17,10 +17,10 @@ from experiments.quality.verdicts import Verdict
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Interrupted, the same command goes on where it stopped."""
+    """Exit code; an interrupted command continues where it stopped when it is started again."""
     parser = argparse.ArgumentParser(prog="quality", description="Label quality of every model on every stream.")
     parser.add_argument("--data", type=Path, default=os.environ.get("DRIFTVOTE_DATA"), help="folder of the streams")
-    parser.add_argument("--out", type=Path, default=Path("results/quality"), help="kept runs and figures")
+    parser.add_argument("--out", type=Path, default=Path("results/quality"), help="cached runs and figures")
     parser.add_argument("--docs", type=Path, default=None, help="write quality.md, quality.json and figures/ here")
     parser.add_argument("--groups", default=",".join(GROUPS), help="only some groups of streams")
     parser.add_argument("--names", default=None, help="only some streams")
@@ -28,42 +28,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--limit", type=int, default=None, help="only the first rows of each stream")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--rounds", type=int, default=7, help="rounds of the cost measurement; 0 leaves it out")
-    told = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        if told.data is None:
+        if options.data is None:
             raise DriftvoteError("the vote streams are needed; name their folder with --data or DRIFTVOTE_DATA")
         if importlib.util.find_spec("matplotlib") is None:
             raise MissingExtraError("the figures need matplotlib; install driftvote[plots]")
         results = measure(
-            told.data,
-            told.out,
-            groups=told.groups.split(","),
-            names=told.names.split(",") if told.names else None,
-            most_seeds=told.seeds,
-            limit=told.limit,
-            jobs=told.jobs,
-            listen=_progress,
-            cost_rounds=told.rounds,
+            options.data,
+            options.out,
+            groups=options.groups.split(","),
+            names=options.names.split(",") if options.names else None,
+            most_seeds=options.seeds,
+            limit=options.limit,
+            jobs=options.jobs,
+            cost_rounds=options.rounds,
         )
     except DriftvoteError as problem:
         print(f"quality: {problem}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\nquality: interrupted; the same command goes on from here", file=sys.stderr)
+        print("\nquality: interrupted; the same command continues from here", file=sys.stderr)
         return 130
-    publish(results, told.docs or told.out)
+    folder = options.docs or options.out
+    publish(results, folder)
     for verdict in results["verdicts"]:
         print(Verdict(**verdict))
-    print(f"written: {(told.docs or told.out) / 'quality.md'}")
+    print(f"written: {folder / 'quality.md'}")
     return 0
-
-
-def _progress(done: int, total: int) -> None:
-    """A line that overwrites itself on a terminal, and one now and then elsewhere."""
-    if sys.stderr.isatty():
-        print(f"\rquality: {done} of {total} runs", end="" if done < total else "\n", file=sys.stderr, flush=True)
-    elif done == total or done % max(1, total // 10) == 0:
-        print(f"quality: {done} of {total} runs", file=sys.stderr)
 
 
 if __name__ == "__main__":

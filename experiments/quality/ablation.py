@@ -1,7 +1,7 @@
 """What each choice in the default model is worth: the streams again, with one choice changed (`make quality-ablation`).
 
 A choice is a setting of `AdaptiveLabelModel`, or a constant or a function of a kernel. Kernels are compiled with their
-constants inside, so every change of a kernel has a process and a cache of its own.
+constants inside, so every change of a kernel has a process and a compiler cache of its own.
 """
 
 from __future__ import annotations
@@ -18,44 +18,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from numba import njit
+
 from driftvote.errors import DriftvoteError
-from driftvote.files.atomic import whole_file
-from driftvote.kernels._jit import jit
 from driftvote.models import LabelModel
-from experiments.paper.tables import markdown
+from experiments.output import markdown
 from experiments.quality.models import adaptive
-from experiments.quality.scratch import Line, evaluate
 from experiments.quality.streams import PLAIN, SYNTHETIC
+from experiments.quality.trial import evaluate
+from experiments.runs import Numbers
 
 GROUPS = (PLAIN, SYNTHETIC)
-AS_IT_IS = "as it is"
+UNCHANGED = "as it is"
 ROOT = Path(__file__).parents[2]
-MODULE = "experiments.quality.ablation"
-
-
-@jit
-def _whole_weight(active: int, votes: int) -> float:
-    return 1.0
-
-
-@jit
-def _classes_matter(patterns: Any, cast: Any, fit: Any) -> float:
-    return 1.0
-
-
-@jit
-def _classes_do_not_matter(patterns: Any, cast: Any, fit: Any) -> float:
-    return 0.0
-
-
-@jit
-def _always_some(fit: Any, sums: Any, both: Any) -> float:
-    return 0.05
+SHOWN = ("name", "group", "accuracy", "gain", "accuracy_error")
 
 
 @dataclass(frozen=True)
 class Change:
-    """One choice made otherwise: settings of the model, or names in kernels."""
+    """One choice made otherwise: settings of the model, or values of names in kernels."""
 
     title: str
     settings: dict[str, Any] = field(default_factory=dict)
@@ -69,7 +50,7 @@ class Change:
 
 
 CHANGES = (
-    Change(AS_IT_IS),
+    Change(UNCHANGED),
     Change("`bound='bernstein'`", {"bound": "bernstein"}),
     Change("`bound='mcdiarmid'`", {"bound": "mcdiarmid"}),
     Change("`watch='votes'`", {"watch": "votes"}),
@@ -82,24 +63,26 @@ CHANGES = (
     Change("smoothing worth 10 rows", kernel={"SMOOTHING": 10.0}),
     Change("smoothing towards right 9 in 10", kernel={"PRIOR_SKILL": 0.9}),
     Change("unchecked labelers trusted like others", kernel={"CHECKED": 0.0}),
-    Change("every abstention a piece of evidence", kernel={"silence_weight": _whole_weight}),
-    Change("class-conditional always", kernel={"evidence_for_classes": _classes_matter}),
-    Change("one accuracy always", kernel={"evidence_for_classes": _classes_do_not_matter}),
+    Change("every abstention a piece of evidence", kernel={"silence_weight": njit(lambda active, votes: 1.0)}),
+    Change("class-conditional always", kernel={"evidence_for_classes": njit(lambda patterns, cast, fit: 1.0)}),
+    Change("one accuracy always", kernel={"evidence_for_classes": njit(lambda patterns, cast, fit: 0.0)}),
     Change("no leaning towards the majority", kernel={"ANCHOR": 0.0}),
-    Change("leaning always, as at a misfit of 0.05", kernel={"misfit_of": _always_some}),
+    Change("leaning always, as at a misfit of 0.05", kernel={"misfit_of": njit(lambda fit, sums, both: 0.05)}),
     Change("leaning without a limit", kernel={"HEAVIEST_ANCHOR": 1e9}),
     Change("further votes count in full", kernel={"CROWDING": 0.0}),
 )
 
 
 @contextmanager
-def changed(names: dict[str, Any]) -> Iterator[None]:
-    """Put other values in the place of names of kernels, wherever they are imported; they must not be compiled yet."""
+def replace_in_kernels(names: dict[str, Any]) -> Iterator[None]:
+    """Replace names in every module of the package that has them; the kernels must not be compiled yet."""
     before: list[tuple[Any, str, Any]] = []
     for name, value in names.items():
-        places = [m for key, m in sys.modules.items() if key.startswith("driftvote.kernels.") and hasattr(m, name)]
+        places = [
+            module for key, module in sys.modules.items() if key.startswith("driftvote.") and hasattr(module, name)
+        ]
         if not places:
-            raise DriftvoteError(f"no kernel knows {name}; the change that names it is out of date")
+            raise DriftvoteError(f"no kernel has {name}; the change that names it is out of date")
         for module in places:
             before.append((module, name, getattr(module, name)))
             setattr(module, name, value)
@@ -110,48 +93,49 @@ def changed(names: dict[str, Any]) -> Iterator[None]:
             setattr(module, name, value)
 
 
-def measured(place: int, data: str | None, **limits: Any) -> list[Line]:
-    """The lines of one change, in this process."""
+def measure_change(place: int, data: str | None, **limits: Any) -> list[Numbers]:
+    """Measures of one change on every stream, in this process."""
     change = CHANGES[place]
-    with changed(change.kernel):
+    with replace_in_kernels(change.kernel):
         chosen: dict[str, Any] = {"groups": GROUPS, "most_seeds": 1, **limits}
         trial = evaluate(change.model, data, **chosen)
-    kept = ("name", "group", "accuracy", "gain", "accuracy_error")
-    return [{name: line[name] for name in kept} for line in trial.lines]
+    return [{name: line[name] for name in SHOWN} for line in trial.lines]
 
 
-def measured_apart(place: int, data: str | None, limits: dict[str, Any]) -> list[Line]:
-    """The same in a fresh process, whose compiled kernels nobody else uses."""
-    command = [sys.executable, "-m", MODULE, "--one", str(place), "--limits", json.dumps(limits)]
+def measure_in_process(place: int, data: str | None, limits: dict[str, Any]) -> list[Numbers]:
+    """The same in a fresh process, with a compiler cache of its own if kernels are changed."""
+    command = [sys.executable, "-m", "experiments.quality.ablation"]
+    command += ["--one", str(place), "--limits", json.dumps(limits), *(["--data", data] if data else [])]
+    paths = [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
     with tempfile.TemporaryDirectory() as cache:
-        place_for_code = {"NUMBA_CACHE_DIR": cache} if CHANGES[place].kernel else {}
-        place_for_code["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)
-        command += ["--data", data] if data else []
-        done = subprocess.run(command, env=os.environ | place_for_code, capture_output=True, text=True, check=False)
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+        if CHANGES[place].kernel:
+            environment["NUMBA_CACHE_DIR"] = cache
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise DriftvoteError(f"{CHANGES[place].title}: {done.stderr.strip().splitlines()[-1]}")
-    return json.loads(done.stdout)
+    measured: list[Numbers] = json.loads(done.stdout)
+    return measured
 
 
-def table(results: dict[str, list[Line]]) -> str:
-    """A row for each change: what it does on average, at worst, and where it shows most."""
-    usual = {(line["name"], line["group"]): line for line in results[AS_IT_IS]}
+def table(results: dict[str, list[Numbers]]) -> str:
+    """A row for each change: mean and worst gains, and the streams whose accuracy moves most."""
+    usual = {(line["name"], line["group"]): line["accuracy"] for line in results[UNCHANGED]}
     rows: list[list[Any]] = []
     for title, lines in results.items():
         gains = {group: [line["gain"] for line in lines if line["group"] == group] for group in GROUPS}
         errors = [line["accuracy_error"] for line in lines if line["accuracy_error"] is not None]
-        moved = sorted(lines, key=lambda line: -abs(line["accuracy"] - usual[line["name"], line["group"]]["accuracy"]))
+        steps = [(line, line["accuracy"] - usual[line["name"], line["group"]]) for line in lines]
         shown = [
             f"{line['name']}{'' if line['group'] == PLAIN else ' (simulated)'} {step:+.1f}"
-            for line in moved[:4]
-            if abs(step := line["accuracy"] - usual[line["name"], line["group"]]["accuracy"]) >= 0.05
+            for line, step in sorted(steps, key=lambda pair: -abs(pair[1]))[:4]
+            if abs(step) >= 0.05
         ]
         means = [f"{sum(found) / len(found):+.2f}" if found else "" for found in gains.values()]
         worst = f"{min(gains[PLAIN]):+.2f}" if gains[PLAIN] else ""
         error = f"{sum(errors) / len(errors):.4f}" if errors else ""
         rows.append([title, means[0], worst, means[1], error, ", ".join(shown)])
-    header = ["change", "real", "worst", "simulated", "error of the accuracies", "where it shows most"]
-    return markdown(header, rows)
+    return markdown(["change", "real", "worst", "simulated", "error of the accuracies", "where it shows most"], rows)
 
 
 PAGE = """# One choice changed
@@ -175,24 +159,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--docs", type=Path, default=None, help="write ablation.md here; otherwise it is printed")
     parser.add_argument("--limits", type=json.loads, default={}, help='such as {"groups": ["synthetic"], "limit": 500}')
     parser.add_argument("--one", type=int, default=None, help="one change by its place, as JSON")
-    told = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        if told.one is not None:
-            print(json.dumps(measured(told.one, told.data, **told.limits)))
+        if options.one is not None:
+            print(json.dumps(measure_change(options.one, options.data, **options.limits)))
             return 0
-        results: dict[str, list[Line]] = {}
+        results: dict[str, list[Numbers]] = {}
         for place, change in enumerate(CHANGES):
-            results[change.title] = measured_apart(place, told.data, told.limits)
+            results[change.title] = measure_in_process(place, options.data, options.limits)
             print(f"ablation: {place + 1} of {len(CHANGES)}: {change.title}", file=sys.stderr, flush=True)
     except DriftvoteError as problem:
         print(f"ablation: {problem}", file=sys.stderr)
         return 1
     text = PAGE + table(results) + "\n"
-    if told.docs is None:
+    if options.docs is None:
         print(text)
     else:
-        with whole_file(told.docs / "ablation.md") as file:
-            file.write(text.encode())
+        (options.docs / "ablation.md").write_text(text, encoding="utf-8")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Who is measured. A model is one line here: a name and how to make it for so many classes."""
+"""The models that are measured: a name and a function that makes the model for a number of classes."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ DEFAULT, PAPER, PAPER_ZERO, MAJORITY = "default", "paper", "paper, abstentions a
 ALL_PAST, ALL_PAST_DEFAULT = "all past, paper's estimator", "all past, default's estimator"
 LONGER_THAN_ANY_STREAM = 2**19
 TRUE_WEIGHTS = "true weights"
-"""Not a model: the vote weighted by the true accuracies, where they are known. Nobody has them."""
+"""Not a model: the vote weighted by the true accuracies, where they are known."""
 
 
 def adaptive(n_classes: int, **settings: Any) -> AdaptiveLabelModel:
-    """The default model, or with some settings changed."""
+    """The default model, with some settings changed."""
     return AdaptiveLabelModel(n_classes=n_classes, votes="snorkel", **settings)
 
 
 def paper(n_classes: int, **settings: Any) -> AdaptiveLabelModel:
-    """The published method, or with some settings changed."""
+    """The published method, with some settings changed."""
     return AdaptiveLabelModel.paper(n_classes=n_classes, votes="snorkel", **settings)
 
 
 def paper_zero(n_classes: int) -> AdaptiveLabelModel:
-    """The published method without its dice: abstentions count as zero, ties abstain."""
+    """The published method without randomness: abstentions count as zero, ties abstain."""
     return paper(n_classes, abstentions="zero", tie_break_policy="abstain")
 
 
@@ -56,15 +56,20 @@ MODELS: dict[str, Factory] = {
 }
 
 
+def draws_randomly(model: LabelModel) -> bool:
+    """Whether its labels depend on draws that are not averaged out; those of ties are."""
+    return model.abstentions == "random"
+
+
 def settings_of(model: LabelModel) -> dict[str, Any]:
-    """What makes a model what it is, in plain values; two names with the same settings are one model."""
+    """The class and the settings of a model in plain values; two names with the same settings are one model."""
     kind = type(model)
-    made = {"kind": kind.__name__, **{name: _plain(value) for name, value in model.get_params().items()}}
-    # Code outside the package may change between two calls without anybody noticing: such a model is never the same.
+    made = {"kind": kind.__name__, **{name: _to_plain(value) for name, value in model.get_params().items()}}
+    # The code of a class outside the package may change between two calls: such a model is never the same.
     return made if kind.__module__.startswith("driftvote.") else {**made, "own": uuid.uuid4().hex}
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if isinstance(value, int | float | str | bool | None):
         return value
-    return [_plain(part) for part in value] if hasattr(value, "__iter__") else repr(value)
+    return [_to_plain(part) for part in value] if hasattr(value, "__iter__") else repr(value)

@@ -1,6 +1,6 @@
 """The streams that quality is measured on: real ones, plain, permuted and shuffled, and simulated ones.
 
-Whatever lies in `streams/*.csv` of the data folder takes part: one column for each labeler, an empty cell abstains,
+Every table `streams/*.csv` of the data folder takes part: one column for each labeler, an empty cell abstains,
 classes 0 .. K-1, the last column is the gold label.
 """
 
@@ -11,26 +11,31 @@ from csv import reader
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from driftvote.errors import DriftvoteError, SettingError, VoteError
-from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
 from driftvote.streams.awa2 import Awa2
 from driftvote.streams.permute import permuted
 from driftvote.streams.scenarios import SCENARIOS, scenario
 from driftvote.streams.wrench import load_wrench
+
+Codes = npt.NDArray[np.signedinteger[Any]]
+"""Class codes, -1 abstains."""
+Ints = npt.NDArray[np.integer[Any]]
+Floats = npt.NDArray[np.float64]
 
 PAPER = ("awa2", "tennis", "basketball", "commercial")
 PLAIN, PERMUTED, SHUFFLED, SYNTHETIC = "plain", "permuted", "shuffled", "synthetic"
 GROUPS = (PLAIN, PERMUTED, SHUFFLED, SYNTHETIC)
 AWA2_SEEDS = (0, 1, 2)  # the paper's own streams
 SEEDS = {PLAIN: (0,), PERMUTED: (0, 1, 2, 3, 4), SHUFFLED: (0, 1, 2), SYNTHETIC: (0, 1, 2, 3, 4)}
-FRESH_DRAWS = (SYNTHETIC,)  # other seeds are other rows there, and not the same ones in another order
 
 
 @dataclass(frozen=True)
-class Spec:
+class StreamSpec:
     """Which stream: its name, its group, and the seed of what is random about it."""
 
     name: str
@@ -40,22 +45,22 @@ class Spec:
     @property
     def fresh_rows(self) -> bool:
         """Whether another seed draws other rows."""
-        return self.group in FRESH_DRAWS or self.name == "awa2"
+        return self.group == SYNTHETIC or self.name == "awa2"
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Votes with the truth that they are measured against."""
+class GoldStream:
+    """Votes with the gold labels that a model is measured against."""
 
     votes: Codes
     truth: Ints
     n_classes: int
     accuracies: Floats | None = None  # known where the stream is simulated
 
-    def first(self, n_rows: int | None) -> Measured:
+    def first(self, n_rows: int | None) -> GoldStream:
         """The first rows only."""
         accuracies = None if self.accuracies is None else self.accuracies[:n_rows]
-        return Measured(self.votes[:n_rows], self.truth[:n_rows], self.n_classes, accuracies)
+        return GoldStream(self.votes[:n_rows], self.truth[:n_rows], self.n_classes, accuracies)
 
 
 def real_names(data: Path) -> list[str]:
@@ -66,15 +71,15 @@ def real_names(data: Path) -> list[str]:
     return [*PAPER, *found]
 
 
-def catalogue(data: Path | None, groups: Sequence[str] = GROUPS, most_seeds: int = 5) -> list[Spec]:
-    """Every stream of these groups, seeds of one stream side by side; simulated ones need no data."""
-    made: list[Spec] = []
+def catalogue(data: Path | None, groups: Sequence[str] = GROUPS, most_seeds: int = 5) -> list[StreamSpec]:
+    """Every stream of these groups, seeds of one stream side by side; simulated streams need no data."""
+    made: list[StreamSpec] = []
     for group in groups:
         if group not in GROUPS:
             raise SettingError(f"there is no group of streams {group!r}; choose {', '.join(GROUPS)}")
         for name in _names(data, group):
             seeds = AWA2_SEEDS if name == "awa2" else SEEDS[group]
-            made += [Spec(name, group, seed) for seed in seeds[:most_seeds]]
+            made += [StreamSpec(name, group, seed) for seed in seeds[:most_seeds]]
     return made
 
 
@@ -86,28 +91,28 @@ def _names(data: Path | None, group: str) -> list[str]:
     return list(PAPER) if group == PERMUTED else real_names(data)
 
 
-def load(data: str, spec: Spec) -> Measured:
-    """The stream, from files or drawn."""
+def load(data: str, spec: StreamSpec) -> GoldStream:
+    """The stream, read from files or drawn."""
     if spec.group == SYNTHETIC:
         stream = scenario(spec.name, seed=spec.seed)
-        return Measured(stream.votes, stream.truth, stream.n_classes, stream.accuracies)
+        return GoldStream(stream.votes, stream.truth, stream.n_classes, stream.accuracies)
     plain = _real(data, spec.name, spec.seed if spec.name == "awa2" else 0)
     if spec.group == PERMUTED:
-        return Measured(permuted(plain.votes, spec.seed)[0], plain.truth, plain.n_classes)
+        return GoldStream(permuted(plain.votes, spec.seed)[0], plain.truth, plain.n_classes)
     if spec.group == SHUFFLED:
         order = np.random.default_rng([spec.seed, 7]).permutation(len(plain.truth))
-        return Measured(plain.votes[order], plain.truth[order], plain.n_classes)
+        return GoldStream(plain.votes[order], plain.truth[order], plain.n_classes)
     return plain
 
 
 @lru_cache(maxsize=8)
-def _real(data: str, name: str, seed: int) -> Measured:
+def _real(data: str, name: str, seed: int) -> GoldStream:
     if name == "awa2":
         votes, truth = _images(data).stream(seed)
-        return Measured(votes, truth, 2)
+        return GoldStream(votes, truth, 2)
     if name in PAPER:
         split = load_wrench(Path(data) / "wrench" / name)
-        return Measured(split.votes, split.truth, split.n_classes)
+        return GoldStream(split.votes, split.truth, split.n_classes)
     return _table(Path(data) / "streams" / f"{name}.csv")
 
 
@@ -116,7 +121,7 @@ def _images(data: str) -> Awa2:
     return Awa2.load(Path(data) / "awa2")
 
 
-def _table(path: Path) -> Measured:
+def _table(path: Path) -> GoldStream:
     import pyarrow
     from pyarrow import csv
 
@@ -135,4 +140,4 @@ def _table(path: Path) -> Measured:
     if truth.min() < 0 or votes.min() < -1:
         raise VoteError(f"{path}: every row needs a gold class, and votes are classes from 0 on or empty")
     n_classes = max(2, int(codes.max()) + 1)
-    return Measured(votes.astype(code_dtype(n_classes)), truth, n_classes)
+    return GoldStream(votes.astype(np.int8 if n_classes <= 126 else np.int16), truth, n_classes)

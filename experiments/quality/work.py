@@ -1,160 +1,112 @@
-"""One model on one stream: everything that is measured there, as plain numbers."""
+"""One run: a model on one stream, all at once or with some of its rows verified."""
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import json
-from dataclasses import asdict, dataclass
-from functools import cache, lru_cache
+from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import driftvote
-from driftvote.kernels.layout import Floats, Ints
 from driftvote.models import LabelModel, MajorityLabelModel
 from experiments.quality import measures
-from experiments.quality.measures import Numbers
-from experiments.quality.models import MODELS, TRUE_WEIGHTS
-from experiments.quality.streams import Measured, Spec, load
-from experiments.runs import Run
+from experiments.quality.models import DEFAULT, MODELS, TRUE_WEIGHTS, draws_randomly
+from experiments.quality.streams import GoldStream, StreamSpec, load
+from experiments.runs import Numbers, Run
 
-# Parts of the package that change no result.
-_ASIDE = ("__main__.py", "cli", "files", "live", "report", "spark")
-_BESIDE = ("measures.py", "streams.py", "verified.py", "work.py")
+CODE = ("quality.measures", "quality.streams", "quality.work")
+"""Modules whose code results depend on. Models are recognised by their settings: a new one makes no result stale."""
 
+SHARES = (0.01, 0.05, 0.1)
+"""Of the rows, verified; 0 is the default model's own run."""
 
-@dataclass(frozen=True)
-class QualityRun(Run):
-    """Kept until the model's settings, the stream or the code behind them change."""
+DELAY = 100
+"""A row is verified when at least so many more have come."""
 
-    @property
-    def fingerprint(self) -> str:
-        # By the settings and not by the name: a model that was renamed is not run again.
-        told = {key: value for key, value in self.arguments.items() if key != "model"}
-        return hashlib.sha256(json.dumps([told, _code_digest()], sort_keys=True).encode()).hexdigest()
+PICKS = 3
+"""Draws of the rows that are verified; of streams that are drawn themselves, each draw has its own."""
 
 
-def run_of(data: Path, spec: Spec, model: str, settings: dict[str, Any], seed: int, limit: int | None) -> QualityRun:
-    """The run of a model with these settings; its name holds them, so that models with the same settings share it."""
+def plan_run(data: Path, spec: StreamSpec, model: str, settings: Any, limit: int | None, **more: Any) -> Run:
+    """The run of a model with these settings.
+
+    `more` is `seed`, or `share` and `pick` of verified rows. The name holds the settings, so that models with the same
+    settings share a run; the model's own name does not matter.
+    """
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:12]
-    rows = "" if limit is None else f"-{limit}"
-    name = f"{spec.group}-{spec.name}-{spec.seed}{rows}-{digest}-{seed}"
-    arguments: dict[str, Any] = {"data": str(data), **{f"stream_{key}": value for key, value in asdict(spec).items()}}
-    arguments |= {"model": model, "settings": settings, "seed": seed, "limit": limit}
-    return QualityRun("quality.work", name, arguments)
+    parts = [spec.group, spec.name, spec.seed, *([] if limit is None else [limit]), digest, *more.values()]
+    name = "-".join(["verified"] * ("share" in more) + [str(part) for part in parts])
+    arguments = {"data": str(data), "stream": asdict(spec), "model": model, "settings": settings, "limit": limit}
+    return Run("quality.work", name, arguments | more, CODE, labels=("model",))
+
+
+def plan_verified(data: Path, spec: StreamSpec, settings: Any, limit: int | None) -> dict[float, list[Run]]:
+    """Runs of the default model with verified rows, by their share."""
+    picks = [spec.seed] if spec.fresh_rows else range(PICKS)
+    return {
+        share: [plan_run(data, spec, DEFAULT, settings, limit, share=share, pick=pick) for pick in picks]
+        for share in SHARES
+    }
 
 
 def run(
     data: str,
-    stream_name: str,
-    stream_group: str,
-    stream_seed: int,
+    stream: dict[str, Any],
     model: str,
     settings: Any,
-    seed: int,
     limit: int | None,
+    seed: int = 0,
+    share: float = 0.0,
+    pick: int = 0,
 ) -> Numbers:
-    """Called by the name of this module, in whatever process."""
-    stream = loaded(data, Spec(stream_name, stream_group, stream_seed)).first(limit)
+    votes = load_cached(data, StreamSpec(**stream)).first(limit)
     if model == TRUE_WEIGHTS:
-        assert stream.accuracies is not None
-        codes, proba = measures.true_weight_vote(stream.votes, stream.accuracies, stream.n_classes)
-        return measured(stream, codes, proba)
-    return measured_model(stream, reseeded(MODELS[model](stream.n_classes), seed))
-
-
-def throws_dice(model: LabelModel) -> bool:
-    """Whether its labels depend on draws that are not averaged out: those of ties are."""
-    return model.abstentions == "random"
-
-
-def reseeded(model: LabelModel, seed: int) -> LabelModel:
-    """The same model with other draws, if it makes any."""
-    return type(model)(**(model.get_params() | {"seed": seed})) if throws_dice(model) else model
+        assert votes.accuracies is not None
+        return measures.measure_labels(
+            votes, *measures.true_weight_vote(votes.votes, votes.accuracies, votes.n_classes)
+        )
+    made = MODELS[model](votes.n_classes)
+    if share:
+        return {"accuracy": accuracy_with_verified(votes, made, share, pick)}
+    return measure_model(votes, with_seed(made, seed))
 
 
 @lru_cache(maxsize=2)
-def loaded(data: str, spec: Spec) -> Measured:
-    """Runs on one stream follow each other, so the last ones are kept."""
+def load_cached(data: str, spec: StreamSpec) -> GoldStream:
+    """The stream; runs on one stream follow each other, so the last two stay in memory."""
     return load(data, spec)
 
 
-def measured_model(stream: Measured, model: LabelModel) -> Numbers:
-    """What a fresh model makes of a stream."""
+def with_seed(model: LabelModel, seed: int) -> LabelModel:
+    """The same model with other draws, if it makes any."""
+    return type(model)(**(model.get_params() | {"seed": seed})) if draws_randomly(model) else model
+
+
+def measure_model(stream: GoldStream, model: LabelModel) -> Numbers:
+    """All measures of what a fresh model makes of a stream."""
     out = model.label_stream(stream.votes)
-    # A majority vote estimates nothing, so there is nothing to be wrong about.
+    # A majority vote estimates no accuracies.
     estimates = None if isinstance(model, MajorityLabelModel) else out.accuracies
-    numbers = measured(stream, out.codes, out.proba, estimates, model.tie_break_policy == "random")
-    numbers["window"] = float(np.median(out.windows))
-    return numbers
+    numbers = measures.measure_labels(stream, out.codes, out.proba, estimates, model.tie_break_policy == "random")
+    return numbers | {"window": float(np.median(out.windows))}
 
 
-def measured(
-    stream: Measured, codes: Ints, proba: Floats, estimates: Floats | None = None, drawn: bool = False
-) -> Numbers:
-    """Accuracies and differences in per cent; see `measures` for each."""
-    parts = measures.shares(codes, proba, drawn)
-    right = measures.credits_of(parts, stream.truth)
-    plain = measures.credits_of(measures.majority_shares(stream.votes, stream.n_classes), stream.truth)
-    gain, gain_se = measures.mean_by_blocks(right - plain)
-    curve = measures.reliability(proba, right)
-    top = proba.max(axis=1)
-    error = None
-    if stream.accuracies is not None and estimates is not None:
-        error = float(np.abs(estimates - stream.accuracies).mean())
-    return {
-        "rows": len(right),
-        "accuracy": 100 * float(right.mean()),
-        "f1": 100 * measures.macro_f1(parts, stream.truth),
-        "log_loss": measures.log_loss(proba, stream.truth),
-        "calibration": measures.calibration_error(curve),
-        "auroc": measures.auroc(top, right),
-        "review": measures.found_by_review(top, right),
-        "gain": 100 * gain,
-        "gain_se": 100 * gain_se,
-        "accuracy_error": error,
-        "against_unanimous": _against_unanimous(stream, codes),
-        "curve": curve,
-    }
-
-
-def _said_by_all(stream: Measured) -> Ints:
-    """The class that everybody who voted named, -1 where they differ or nobody voted."""
-    votes = stream.votes.astype(np.int64)
-    highest = votes.max(axis=1)
-    lowest = np.where(votes < 0, highest[:, None], votes).min(axis=1)
-    return np.where(highest == lowest, highest, -1)
-
-
-def _against_unanimous(stream: Measured, codes: Ints) -> int:
-    said = _said_by_all(stream)
-    return int(((said >= 0) & (codes != said)).sum())
-
-
-def unanimity(stream: Measured) -> Numbers:
-    """Per cent of the rows that are unanimous, and that are unanimous and wrong: no label can be right there."""
-    said = _said_by_all(stream)
-    wrong = (said >= 0) & (said != stream.truth)
-    return {"unanimous": 100 * float((said >= 0).mean()), "unanimous_wrong": 100 * float(wrong.mean())}
-
-
-@cache
-def _code_digest() -> str:
-    """One hash of the code that results depend on; comments and docstrings do not count."""
-    root = Path(driftvote.__file__).parent
-    here = Path(__file__).parent
-    files = [path for path in sorted(root.rglob("*.py")) if path.relative_to(root).parts[0] not in _ASIDE]
-    digest = hashlib.sha256()
-    for path in [*files, *(here / name for name in _BESIDE)]:
-        digest.update(ast.dump(_without_docstrings(ast.parse(path.read_text(encoding="utf-8")))).encode())
-    return digest.hexdigest()
-
-
-def _without_docstrings(tree: ast.Module) -> ast.Module:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
-            node.body = node.body[1:]
-    return tree
+def accuracy_with_verified(stream: GoldStream, model: Any, share: float, pick: int) -> float:
+    """Accuracy of the labels as they came out, before their rows were verified; in per cent."""
+    n_rows = len(stream.truth)
+    # The rows of a smaller share are among those of a larger one: more is really more.
+    picked = np.random.default_rng([pick, 11]).random(n_rows) < share
+    codes, proba = [], []
+    for begin in range(0, n_rows, DELAY):
+        out = model.label_stream(stream.votes[begin : begin + DELAY])
+        codes.append(out.codes)
+        proba.append(out.proba)
+        first = max(0, begin - DELAY, model.n_rows - model.windows[-1])
+        rows = np.flatnonzero(picked[first:begin]) + first
+        if len(rows):
+            model.feedback(rows, stream.truth[rows])
+    parts = measures.shares(np.concatenate(codes), np.concatenate(proba), drawn=False)
+    return 100 * float(measures.credit(parts, stream.truth).mean())

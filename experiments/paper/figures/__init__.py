@@ -1,1 +1,0 @@
-"""Figures of the experiments: each module draws one experiment from its numbers, in one style."""
