@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from driftvote import AdaptiveLabelModel, DriftEvent, LabelerChange, drift
-from driftvote.report import Report, context, from_arrays
+from driftvote.report import Report, data, from_arrays
 from driftvote.streams.synthetic import simulate
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
@@ -55,9 +55,9 @@ def full(report: Report) -> Report:
     return dataclasses.replace(
         report,
         events=some_events(name, report.labelers[1].name),
-        committee=context.Committee([name, report.labelers[1].name], 0.123, "if they err alone"),
-        dependence=context.Dependence(
-            1.9, [context.NearCopy(name, report.labelers[1].name, 0.97, 0.81)], "by agreement"
+        committee=data.CommitteeSummary([name, report.labelers[1].name], 0.123, "if they err alone"),
+        dependence=data.DependenceSummary(
+            1.9, [data.NearCopy(name, report.labelers[1].name, 0.97, 0.81)], "by agreement"
         ),
     )
 

@@ -20,9 +20,8 @@ from driftvote import (
 )
 from driftvote.drift import KINDS
 from driftvote.models import watched
-from driftvote.report import from_arrays
+from driftvote.report import from_arrays, report_from_json, report_to_json
 from driftvote.report.page import render
-from driftvote.report.twin import report_from_json, report_to_json
 
 from streams_for_tests import COMPILED
 

@@ -1,8 +1,9 @@
-"""The report: what is counted, thinned and told, against the same worked out by definition."""
+"""The report: counts, buckets and findings against the same computed by definition."""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
 import re
 
@@ -20,9 +21,9 @@ from driftvote import (
     VoteError,
 )
 from driftvote.bands import half_width
-from driftvote.report import Report, ReportBuilder, context, from_arrays, parts, report_from_json, report_to_json
+from driftvote.report import Report, ReportBuilder, builder, data, from_arrays, report_from_json, report_to_json
+from driftvote.report.buckets import MAX_CELLS, max_buckets
 from driftvote.report.charts import charts
-from driftvote.report.thinning import MOST_CELLS, buckets_for
 from driftvote.streams.synthetic import simulate, swap
 
 from reports_for_tests import dataclasses_of, full
@@ -91,7 +92,7 @@ def test_labelers_and_agreement(stream, report):
         assert who.gold_accuracy == pytest.approx((votes[known, h] == gold[known]).mean(), abs=1e-4)
         labeled = cast & (out.codes >= 0)
         assert who.with_label == pytest.approx((votes[labeled, h] == out.codes[labeled]).mean(), abs=1e-4)
-        assert who.weight == pytest.approx(out.weights[-1, h], abs=1e-4)
+        assert who.weight == pytest.approx(out.vote_weights(votes)[cast, h].mean(), abs=1e-4)
         counts = np.bincount(votes[cast, h], minlength=N_CLASSES)
         assert who.usual_class == f"class {counts.argmax()}"
         assert who.classes_voted == (counts > 0).sum()
@@ -122,11 +123,11 @@ def test_gold_is_compared_with_the_models(stream, report):
     assert report.gold.stretches[-1].last_row == len(votes) - 1
 
 
-def test_thinning_keeps_means_and_extremes(stream, report):
+def test_buckets_keep_means_and_extremes(stream, report):
     votes, out, _ = stream
     line = report.timeline
     assert line.step > 1
-    assert len(line.first_row) <= buckets_for(5)
+    assert len(line.first_row) <= max_buckets(5)
     assert line.last_row[-1] == len(votes) - 1
     for bucket in (0, len(line.first_row) // 2, len(line.first_row) - 1):
         part = slice(line.first_row[bucket], line.last_row[bucket] + 1)
@@ -152,7 +153,7 @@ def test_batches_do_not_show(stream, report):
     assert report_to_json(in_parts) == report_to_json(report)
 
 
-def test_nobodys_random_generator_is_touched(stream):
+def test_the_global_random_generator_is_not_used(stream):
     votes, out, _ = stream
     np.random.seed(1)  # noqa: NPY002
     before = np.random.get_state()[1].tolist()  # noqa: NPY002
@@ -172,9 +173,9 @@ def test_memory_is_bounded_by_labelers_and_not_by_rows():
     assert sizes[0] == sizes[1] == sizes[2] < 1_000_000
     line = builder.finish().timeline
     assert builder.finish().tally.rows == 3 * len(votes)
-    assert len(line.first_row) <= buckets_for(4)
+    assert len(line.first_row) <= max_buckets(4)
     # A thousand labelers get fewer buckets instead of more memory.
-    assert buckets_for(1_000) * 1_000 <= MOST_CELLS
+    assert max_buckets(1_000) * 1_000 <= MAX_CELLS
     assert ReportBuilder(labelers=range(1_000), classes=[0, 1]).nbytes < 100_000_000
 
 
@@ -204,9 +205,12 @@ def test_the_default_model_labels_silent_rows_and_weighs_votes_by_class():
     silent = (votes < 0).all(axis=1)
     assert report.tally.silent == silent.sum() > 0
     assert report.tally.labeled == (out.codes >= 0).sum() > len(votes) - silent.sum()
-    weights = out[-50:].vote_weights(votes[-50:])
-    assert (weights[votes[-50:] < 0] == 0).all()
-    assert (weights[votes[-50:] >= 0] != 0).all()
+    weights = out.vote_weights(votes)
+    assert (weights[votes < 0] == 0).all()
+    assert (weights[votes >= 0] != 0).all()
+    assert builder.vote_weights(out, votes) == pytest.approx(weights)
+    for h, who in enumerate(report.labelers):
+        assert who.weight == pytest.approx(weights[votes[:, h] >= 0, h].mean(), abs=1e-4)
 
 
 def test_labelers_may_join_and_fall_silent():
@@ -259,7 +263,7 @@ def test_the_band_of_random_abstentions_is_wider():
 
 
 @pytest.mark.skipif(not COMPILED, reason="long streams; that needs compiled kernels")
-def test_changes_are_told_where_there_are_some_and_only_there():
+def test_changes_are_reported_where_there_are_some_and_only_there():
     for seed in range(8):
         still = simulate(np.tile([0.9, 0.85, 0.8, 0.7, 0.6], (8_000, 1)), seed, coverage=0.9)
         report = from_arrays(still.votes)
@@ -273,21 +277,27 @@ def test_changes_are_told_where_there_are_some_and_only_there():
 
 
 def test_every_field_is_documented():
+    """Beside its declaration, or (drift events) in the docstring of its class."""
     kinds = dataclasses_of(Report)
-    assert {parts.Timeline, context.DriftEvent, context.NearCopy} <= set(kinds)
+    assert {data.Timeline, data.DriftEvent, data.NearCopy} <= set(kinds)
     for kind in kinds:
-        told = kind.__doc__.split("Attributes\n", 1)[1]
-        names = {name for line in re.findall(r"^ *([\w, ]+): ", told, re.MULTILINE) for name in line.split(", ")}
-        assert names == {field.name for field in dataclasses.fields(kind)}, kind
+        fields = {field.name for field in dataclasses.fields(kind)}
+        if kind.__module__ == data.__name__:
+            documented = set(re.findall(r"^    (\w+): .*  # \S", inspect.getsource(kind), re.MULTILINE))
+        else:
+            attributes = kind.__doc__.split("Attributes\n", 1)[1]
+            lines = re.findall(r"^ *([\w, ]+): ", attributes, re.MULTILINE)
+            documented = {name for line in lines for name in line.split(", ")}
+        assert documented == fields, kind
 
 
-def test_the_json_twin_comes_back_whole_and_never_holds_nan(report):
+def test_json_comes_back_whole_and_never_holds_nan(report):
     for one in (report, full(report)):
         text = report_to_json(one)
         assert report_from_json(text) == one
         assert "NaN" not in text
         assert "Infinity" not in text
-        assert json.loads(text) == one.as_dict()
+        assert json.loads(text) == one.to_dict()
     with pytest.raises(ValueError, match="not JSON compliant"):
         report_to_json(dataclasses.replace(report, tally=dataclasses.replace(report.tally, review_below=float("nan"))))
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from driftvote import AdaptiveLabelModel, CommitteeLabelModel, MajorityLabelModel
 from driftvote.report import ReportBuilder, from_arrays, page
-from driftvote.report.dependent import KEPT, LastRows
+from driftvote.report.builder import RECENT_ROWS
 from driftvote.streams.awa2 import LABELERS, Awa2
 from driftvote.streams.synthetic import simulate
 
@@ -47,13 +48,23 @@ def test_chunks_do_not_show():
     assert builder.finish().dependence == from_arrays(votes).dependence
 
 
-def test_the_last_rows_are_bounded_and_in_order():
-    rows, kept = np.arange(3 * KEPT).reshape(-1, 1), LastRows()
-    for part in np.split(rows, [10, 500, 9000, 20_000]):
-        kept.add(part)
-    assert np.array_equal(kept.rows(1, 100), rows[-100:])
-    assert np.array_equal(kept.rows(1, 1), rows[-KEPT:])
-    assert kept.rows(2, 3)[:, 1].tolist() == [-1] * 3
+def test_dependence_is_that_of_the_last_rows():
+    """Of models without windows the last RECENT_ROWS rows; whatever the batches, and whoever joins in between."""
+    votes = simulate(np.full((RECENT_ROWS + 3_000, 5), 0.8), seed=1).votes
+    votes[-RECENT_ROWS:, 1] = votes[-RECENT_ROWS:, 0]
+    model = MajorityLabelModel()
+    whole = from_arrays(votes[-RECENT_ROWS:], model).dependence
+    assert [(pair.first, pair.second) for pair in whole.near_copies] == [("labeler_0", "labeler_1")]
+    builder = ReportBuilder(labelers=[f"labeler_{i}" for i in range(5)], classes=[0, 1])
+    for part in np.split(votes, [10, 500, 9_000]):
+        builder.add(part, model.label_stream(part))
+    assert builder.finish().dependence == whole
+    joined = ReportBuilder(labelers=[], classes=[0, 1])
+    names = [f"labeler_{i}" for i in range(5)]
+    for part, width in ((votes[:2_000], 4), (votes[2_000:], 5)):
+        table = pa.table({name: part[:, place] for place, name in enumerate(names[:width])})
+        joined.add(part[:, :width], MajorityLabelModel().label_stream(table))
+    assert joined.finish().dependence == whole
 
 
 def test_families_are_reported_as_families():

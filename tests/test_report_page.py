@@ -12,9 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from driftvote import DriftvoteError, MissingExtraError, cli
-from driftvote.report import Report, from_arrays, page, write_report
+from driftvote.report import Report, check_report_path, from_arrays, page, write_report
 from driftvote.report.charts import charts
-from driftvote.report.parts import WindowDrop
+from driftvote.report.data import WindowDrop
 
 from reports_for_tests import dataclasses_of, full, nasty_report
 from streams_for_tests import random_stream
@@ -181,12 +181,12 @@ def test_files_are_written_by_extension_and_whole_or_not_at_all(reports, tmp_pat
     for name in ("r.html", "r.htm", "r.HTML"):
         reports[0].save(tmp_path / name)
         assert (tmp_path / name).read_text().startswith("<!doctype html>")
-    with pytest.raises(DriftvoteError, match=r"cannot tell the format from '.pdf'; name it .html or .json"):
+    with pytest.raises(DriftvoteError, match=r"r.pdf: a report is written as .html or .json, not as '.pdf'"):
         write_report(reports[0], tmp_path / "r.pdf")
     with pytest.raises(FileNotFoundError, match="nowhere"):
         write_report(reports[0], tmp_path / "nowhere" / "r.html")
     before = (tmp_path / "r.html").read_bytes()
-    monkeypatch.setattr("driftvote.report.charts.charts", lambda report: {"bad": float("nan")})
+    monkeypatch.setattr("driftvote.report.page.charts", lambda report: {"bad": float("nan")})
     with pytest.raises(ValueError, match="JSON"):
         write_report(reports[0], tmp_path / "r.html")
     assert (tmp_path / "r.html").read_bytes() == before
@@ -201,7 +201,8 @@ def test_without_the_extra_json_works_and_html_says_what_to_install(reports, tmp
     with pytest.raises(MissingExtraError, match=message):
         write_report(reports[0], tmp_path / "r.html")
     with pytest.raises(MissingExtraError, match=message):
-        page.check_extra()
+        check_report_path(tmp_path / "r.html")
+    check_report_path(tmp_path / "r.json")
     assert not (tmp_path / "r.html").exists()
     done = CliRunner().invoke(cli.app, ["demo", "--out", str(tmp_path / "demo"), "--rows", "200"])
     assert done.exit_code == 0, done.output

@@ -1,13 +1,19 @@
-"""A page that shows how a stream was labeled: one HTML file that works offline, and its JSON twin.
+"""Reports on labeled streams: one HTML page that works offline, or the same content as JSON.
 
-`ReportBuilder` collects while a stream is labeled, batch by batch; `from_arrays` does all of it for votes in memory;
-`write_report` writes the page or its twin. What the page shows is the dataclass `Report`.
+`ReportBuilder` collects a report while a stream is labeled, batch by batch; `from_arrays` makes one of votes in
+memory; `write_report` writes it. The dataclass `Report` holds everything that the page shows.
 """
 
-from driftvote.report.arrays import from_arrays
-from driftvote.report.builder import ReportBuilder
-from driftvote.report.context import Report
-from driftvote.report.page import write_report
-from driftvote.report.twin import report_from_json, report_to_json
+from driftvote.report.builder import ReportBuilder, from_arrays
+from driftvote.report.data import Report, report_from_json, report_to_json
+from driftvote.report.page import check_report_path, write_report
 
-__all__ = ["Report", "ReportBuilder", "from_arrays", "report_from_json", "report_to_json", "write_report"]
+__all__ = [
+    "Report",
+    "ReportBuilder",
+    "check_report_path",
+    "from_arrays",
+    "report_from_json",
+    "report_to_json",
+    "write_report",
+]

@@ -1,39 +1,56 @@
-"""Batch by batch from votes and labels to a report, in bounded memory whatever the length of the stream."""
+"""From votes and labels to a report, batch by batch, in memory that does not grow with the stream."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from driftvote._version import __version__
+from driftvote.bands import calibrated_half_width
 from driftvote.drift import DriftEvent
 from driftvote.errors import LabelerError, SettingError, VoteError
-from driftvote.kernels.buckets import Rows
-from driftvote.kernels.layout import Codes, Ints, code_dtype
-from driftvote.models.results import LabeledStream
-from driftvote.models.timelines import estimator_of
-from driftvote.report.baselines import Baseline
-from driftvote.report.context import Report
-from driftvote.report.dependent import LastRows
-from driftvote.report.examples import Block, Picked
-from driftvote.report.finish import Gathered, finished
-from driftvote.report.happened import moved
-from driftvote.report.thinning import Thinned
-from driftvote.report.values import shown
+from driftvote.kernels.fits import CROWDING, MISFIT, look_up
+from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
+from driftvote.kernels.refits import kept
+from driftvote.labels import plain_vote
+from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabeledStream, LabelModel, StepCertificate
+from driftvote.models.fit_estimates import FitEstimates
+from driftvote.randomness import uniforms
+from driftvote.report import data
+from driftvote.report.buckets import ONE, WEIGHT_ONE, LabeledRows, StreamCounts
+from driftvote.report.data import DIGITS, Report, Timeline, plain_time, rounded, share
+from driftvote.report.findings import (
+    add_event_times,
+    renumber_event,
+    show_settings,
+    summarize_committee,
+    summarize_dependence,
+    write_findings,
+)
+from driftvote.votes import BAD, VoteFormat
 
-BLOCK = 1 << 16
-"""Rows that are worked on at a time: what a batch needs besides itself stays bounded."""
-
-MOST_CLASSES_SHOWN = 200
-"""Classes that are counted one by one; those beyond are counted together."""
-
+BLOCK = 1 << 17  # votes and abstentions that are counted at a time, in cache
+MAX_CLASSES_SHOWN = 200  # classes that are counted one by one; those after them are counted together
 EXAMPLES = 12
 DOUBTFUL = 20
+MAX_EXAMPLE_VOTES = 400
+
+RECENT_ROWS = 8192  # rows at the end of the stream in which dependence is looked for, unless the last window is shorter
+SHORT_WINDOW = 64  # estimates from fewer rows are too noisy for extremes and changes
+LABELERS_SHOWN = 6  # labelers that the accuracy chart shows when the page opens
+DROP = 4  # a window that shrinks to one part in so many is a sharp fall
+GOLD_RANGES, GOLD_RANGE_ROWS = 50, 100
+"""Accuracy against the true labels is measured in at most 50 row ranges of at least 100 rows."""
+
+CONFUSION_CLASSES = 12  # classes of the confusion matrix; the rarest are put together
+METHODS = ("driftvote", "majority vote", "all past")
 
 
 class ReportBuilder:
-    """Collects what a report shows while a stream is labeled.
+    """Collects the content of a report while a stream is labeled.
 
     Parameters
     ----------
@@ -42,12 +59,12 @@ class ReportBuilder:
     classes
         The classes, in code order.
     title, source
-        Heading of the page, and where the votes came from.
+        Title of the page, and where the votes came from.
     settings, reading
-        What the page tells of the model and of how the votes were read, by name.
+        The model's settings and how the votes were read, by name, for the page.
     has_gold
         Whether true labels come with the rows. The labels are then also compared with those of a majority vote
-        and of weights from all the past, which the builder makes with the models.
+        and of weights from all the past.
     review_below
         A label less probable than this is doubtful.
 
@@ -85,49 +102,48 @@ class ReportBuilder:
         self.title, self.source = str(title), str(source)
         self.settings, self.reading = dict(settings or {}), dict(reading or {})
         self.has_gold, self.review_below = has_gold, float(review_below)
-        n_classes = len(self.classes)
-        self._thinned = Thinned(len(self.labelers), min(n_classes, MOST_CLASSES_SHOWN))
-        self._all_past = Baseline.all_past(n_classes) if has_gold else None
-        self._differing, self._doubtful = Picked(EXAMPLES), Picked(DOUBTFUL)
-        self._last_weights = np.zeros(len(self.labelers))
+        self._counts = StreamCounts(len(self.labelers), min(len(self.classes), MAX_CLASSES_SHOWN))
+        self._all_past = FixedWindowLabelModel(window=None, n_classes=len(self.classes), votes="snorkel")
+        self._differing, self._doubtful = _Sample(EXAMPLES), _Sample(DOUBTFUL)
         self._estimator = "triplet"
         self._events: list[DriftEvent] | None = None
-        self._last_rows, self._last_window, self._certificate = LastRows(), 0, None  # type: Any, int, Any
+        self._recent: Codes = np.zeros((0, len(self.labelers)), code_dtype(len(self.classes)))
+        self._last_window = 0
+        self._certificate: StepCertificate | None = None
 
     @property
     def nbytes(self) -> int:
-        """Bytes held for the report; bounded whatever the number of rows."""
-        return self._thinned.nbytes
+        """Bytes of the counts; they do not grow with the rows."""
+        return self._counts.nbytes
 
     def add(self, votes: Any, out: LabeledStream, times: Any = None, ids: Any = None, gold: Any = None) -> None:
-        """Take the next rows of the stream.
+        """Add the next rows of the stream.
 
         Parameters
         ----------
         votes
             Rows x labelers: class codes, negative for an abstention.
         out
-            What the model said of those rows.
+            The labels of those rows.
         times, ids
-            One entry a row: numbers, dates or text.
+            One entry for each row: numbers, dates or text.
         gold
             Class codes of the true labels, -1 where unknown; only with `has_gold`.
         """
-        codes = self._checked(votes, out, times, ids, gold)
-        self._admit(out.labelers)
-        self._estimator = estimator_of(out._estimates)
+        codes = self._check(votes, out, times, ids, gold)
+        self._add_labelers(out.labelers)
+        self._estimator = estimator_of(out)
         if out.watched:
-            self._events = (self._events or []) + [moved(e, self._thinned.n_rows - out.first_row) for e in out.events]
-        if codes.shape[1] < len(self.labelers):
-            codes = np.pad(codes, ((0, 0), (0, len(self.labelers) - codes.shape[1])), constant_values=-1)
-        done = 0
-        while done < len(codes):
-            stop = min(len(codes), done + BLOCK, done + self._thinned.room())
-            part = slice(done, stop)
+            shift = self._counts.n_rows - out.first_row
+            self._events = (self._events or []) + [renumber_event(event, shift) for event in out.events]
+        start, block = 0, 1 + BLOCK // max(1, len(self.labelers))
+        while start < len(codes):
+            stop = min(len(codes), start + block, start + self._counts.make_room())
+            part = slice(start, stop)
             self._add_block(codes[part], out[part], *(None if x is None else x[part] for x in (times, ids, gold)))
-            done = stop
+            start = stop
 
-    def _checked(self, votes: Any, out: LabeledStream, times: Any, ids: Any, gold: Any) -> Codes:
+    def _check(self, votes: Any, out: LabeledStream, times: Any, ids: Any, gold: Any) -> Codes:
         array = np.asarray(votes)
         if array.ndim != 2 or array.dtype.kind not in "iu":
             raise VoteError(f"votes must be rows x labelers of class codes, not {array.dtype} of shape {array.shape}")
@@ -138,7 +154,7 @@ class ReportBuilder:
             )
         for name, values in (("times", times), ("ids", ids), ("gold", gold)):
             if values is not None and len(values) != len(array):
-                raise VoteError(f"{name} has {len(values)} entries for {len(array)} rows; pass one a row")
+                raise VoteError(f"{name} has {len(values)} entries for {len(array)} rows; pass one for each row")
         if (gold is not None) != self.has_gold and len(array):
             raise VoteError("gold comes with every batch or with none: has_gold says which")
         for name, values in (("votes", array), ("gold", gold)):
@@ -147,81 +163,457 @@ class ReportBuilder:
         array = array if array.dtype.kind == "u" else np.maximum(array, -1)
         return np.ascontiguousarray(array, code_dtype(len(self.classes)))
 
-    def _admit(self, names: Sequence[str]) -> None:
-        """Newcomers stand behind those who are known; arrays of votes bring names that only count columns."""
+    def _add_labelers(self, names: Sequence[str]) -> None:
+        """Append new labelers. Names of known ones are compared then only: arrays of votes bring column numbers."""
         joining = len(names) - len(self.labelers)
         if joining <= 0:
             return
-        if self.labelers and [str(name) for name in names[: len(self.labelers)]] != self.labelers:
+        if self.labelers and [str(name) for name in names[:-joining]] != self.labelers:
             raise LabelerError(
                 f"the report knows {len(self.labelers)} labelers but the labels are of {len(names)};"
                 " pass labelers=[...] with all of them"
             )
         self.labelers += [str(name) for name in names[-joining:]]
-        self._last_weights = np.pad(self._last_weights, (0, joining))
-        self._thinned.widened(len(self.labelers))
+        self._counts.add_labelers(len(self.labelers))
+        self._recent = np.pad(self._recent, ((0, 0), (0, joining)), constant_values=-1)
 
     def _add_block(self, votes: Codes, out: LabeledStream, times: Any, ids: Any, gold: Any) -> None:
-        missing = len(self.labelers) - len(out.labelers)
-        rows = Rows(
-            votes=votes,
-            labels=np.ascontiguousarray(out.codes),
-            majority=np.empty(len(votes), np.int64),
-            proba=np.ascontiguousarray(out.proba),
-            windows=np.ascontiguousarray(out.windows),
-            accuracies=_wide(out.accuracies, missing),
-            coverage=_wide(out.coverage, missing),
+        n, first = len(self.labelers), self._counts.n_rows
+        votes = np.pad(votes, ((0, 0), (0, n - votes.shape[1])), constant_values=-1)
+        labels = np.full((3, len(votes)), -1, np.int64)
+        labels[0] = out.codes
+        labels[1] = plain_vote(votes, np.full(len(votes), -1.0), len(self.classes))[0]
+        if self.has_gold:
+            labels[2] = self._label_by_all_past(votes)
+        by_labeler = np.ascontiguousarray(votes.T)
+        voted, probability = (by_labeler >= 0).any(axis=0), np.ascontiguousarray(out.proba.T).max(axis=0)
+        rows = LabeledRows(
+            votes=by_labeler,
+            labels=labels,
+            gold=np.full(len(votes), -1) if gold is None else np.maximum(np.asarray(gold, np.int64), -1),
+            probability=probability,
+            windows=out.windows,
+            accuracies=_transpose(out.accuracies, n),
+            coverage=_transpose(out.coverage, n),
+            weights=_transpose(vote_weights(out, votes[:, : len(out.labelers)]), n),
+            differs=voted & (labels[0] != labels[1]),
+            doubtful=voted & ((labels[0] < 0) | (probability < self.review_below)),
         )
-        thinned = self._thinned
-        flags = thinned.add(rows, self.review_below)
-        true: Ints | None = None if gold is None else np.maximum(np.asarray(gold, np.int64), -1)
-        if true is not None and self._all_past is not None:
-            said = np.stack([rows.labels, rows.majority, self._all_past.label(votes)])
-            thinned.add_gold(votes, true, said)
-        if times is not None:
-            times = np.asarray(times)
-            thinned.add_times(times)
-        block = Block(thinned.n_rows, votes, out, rows.majority, times, ids, true)
-        self._pick(block, flags)
-        self._last_weights[: len(out.labelers)] = out[len(votes) - 1 :].weights[0]
-        self._last_rows.add(votes)
-        self._last_window, self._certificate = int(out.windows[-1]), out[-1].certificate
-        thinned.passed(len(votes))
+        times = None if times is None else np.asarray(times)
+        self._counts.add(rows, times)
 
-    def _pick(self, block: Block, flags: Any) -> None:
-        differing = np.flatnonzero(flags & 1)
-        self._differing.offer(differing, np.zeros(len(differing)), block, self.classes, self.labelers)
-        doubtful = np.flatnonzero(flags & 2)
-        if len(doubtful):
-            sure = block.out.proba[doubtful].max(axis=1)
-            self._doubtful.offer(doubtful, np.round(sure, 6), block, self.classes, self.labelers)
+        def example(place: int) -> data.ExampleRow:
+            return self._example(rows, place, first, times, ids)
+
+        differing, doubtful = np.flatnonzero(rows.differs), np.flatnonzero(rows.doubtful)
+        self._differing.offer(differing, np.zeros(len(differing)), first, example)
+        self._doubtful.offer(doubtful, np.round(probability[doubtful], 6), first, example)
+        self._recent = np.concatenate([self._recent, votes[-RECENT_ROWS:]])[-RECENT_ROWS:]
+        self._last_window, self._certificate = int(out.windows[-1]), out[-1].certificate
+
+    def _label_by_all_past(self, votes: Codes) -> Ints:
+        """Class codes from one accuracy for each labeler over all the past, as batch label models do; -1 if tied."""
+        rows: Any = votes
+        if 0 < len(self._all_past.labelers) < votes.shape[1]:
+            # An array cannot bring a new labeler; a frame with the names that arrays get can.
+            import pyarrow as pa
+
+            rows = pa.table({f"labeler_{place}": votes[:, place] for place in range(votes.shape[1])})
+        codes: Ints = self._all_past.label_stream(rows).codes
+        return codes
+
+    def _example(self, rows: LabeledRows, place: int, first: int, times: Any, ids: Any) -> data.ExampleRow:
+        votes, weights = rows.votes[:, place], rows.weights[:, place]
+        voters = np.flatnonzero(votes >= 0)
+        voters = voters[np.argsort(-weights[voters], kind="stable")][:MAX_EXAMPLE_VOTES]
+        label, majority = rows.labels[:2, place]
+        names = [*self.classes, None]  # code -1 gives None
+        return data.ExampleRow(
+            row=first + place,
+            id=None if ids is None else str(ids[place]),
+            time=None if times is None else plain_time(times[place]),
+            label=names[label],
+            majority=names[majority],
+            gold=names[rows.gold[place]],
+            probability=round(float(rows.probability[place]), 6),
+            window=int(rows.windows[place]),
+            votes=[
+                data.ExampleVote(self.labelers[h], self.classes[votes[h]], round(float(weights[h]), DIGITS) + 0.0)
+                for h in voters.tolist()
+            ],
+        )
 
     def finish(self) -> Report:
-        """The report of the rows so far; more may be added after it."""
-        return finished(
-            Gathered(
-                thinned=self._thinned,
-                labelers=self.labelers,
-                classes=self.classes,
-                title=self.title,
-                source=self.source,
-                settings=shown(self.settings),
-                reading=shown(self.reading),
-                has_gold=self.has_gold,
+        """The report of the rows so far; more rows may be added afterwards."""
+        counts, n_classes = self._counts, len(self.classes)
+        counted = {name: array.sum(axis=-1).tolist() for name, array in counts.buckets.items()}
+        votes = sum(counted["cast"])
+        filled = str(self.settings.get("abstentions")) == "random"
+        timeline = make_timeline(counts, n_classes, filled, self._estimator)
+        window = self._last_window if self._last_window > 1 else RECENT_ROWS  # models without windows have windows of 1
+        report = Report(
+            format=data.FORMAT,
+            driftvote=__version__,
+            title=self.title,
+            source=self.source,
+            findings=[],
+            tally=data.RowCounts(
+                **{name: counted[name] for name in ("rows", "labeled", "silent", "tied", "doubtful")},
                 review_below=self.review_below,
-                filled=str(self.settings.get("abstentions")) == "random",
-                estimator=self._estimator,
-                weights=self._last_weights,
-                last_rows=self._last_rows.rows(len(self.labelers), self._last_window),
-                certificate=self._certificate,
-                differing=self._differing.by_row(),
-                doubtful=self._doubtful.by_rank(),
-                events=self._events,
+                votes=votes,
+                abstentions=counts.n_rows * len(self.labelers) - votes,
+            ),
+            reading=show_settings(self.reading),
+            settings=show_settings(self.settings),
+            labelers=summarize_labelers(counts, self.labelers, self.classes, timeline),
+            classes=self._summarize_classes(),
+            timeline=timeline,
+            window_drops=find_window_drops(timeline),
+            agreement=pair_agreement(counts),
+            differences=data.MajorityDifferences(
+                **{name: counted[name] for name in ("overruled", "settled", "opened")},
+                examples=sorted(self._differing.examples(), key=lambda example: example.row),
+            ),
+            doubtful=self._doubtful.examples(),
+            gold=compare_with_gold(counts, self.classes, timeline) if counted["gold"] else None,
+            events=None if self._events is None else [add_event_times(event, timeline) for event in self._events],
+            committee=summarize_committee(self._certificate),
+            dependence=summarize_dependence(self._recent[-window:], n_classes, self.labelers),
+        )
+        return replace(report, findings=write_findings(report))
+
+    def _summarize_classes(self) -> list[data.ClassSummary]:
+        names, totals = self.classes, self._counts.totals
+        if len(names) > MAX_CLASSES_SHOWN:
+            names = [*names[: MAX_CLASSES_SHOWN - 1], "other classes"]
+        votes, labels = totals["votes_by_class"].sum(axis=0).tolist(), totals["labels_by_class"].tolist()
+        gold = totals["confusion"].sum(axis=1).tolist() if self.has_gold else [None] * len(names)
+        return [data.ClassSummary(*one) for one in zip(names, votes, labels, gold, strict=True)]
+
+
+def from_arrays(
+    votes: Any,
+    model: LabelModel | None = None,
+    *,
+    out: LabeledStream | None = None,
+    gold: Any = None,
+    times: Any = None,
+    ids: Any = None,
+    title: str = "Labels from drifting labelers",
+    source: str = "",
+    review_below: float = 0.7,
+) -> Report:
+    """The report of votes in memory.
+
+    Parameters
+    ----------
+    votes
+        Rows in time order, in any form that `label_stream` takes at once: an array, a wide frame, a list of dicts.
+    model
+        The model that reads and weighs the votes; `AdaptiveLabelModel()` by default. It is not changed: a fresh copy
+        labels the votes.
+    out
+        The result of `model.label_stream(votes)`, if the votes are labeled already.
+    gold
+        True labels in the classes of the votes; missing or the abstention value where unknown.
+    times, ids
+        One entry for each row: numbers, dates or text.
+    title, source, review_below
+        As in `ReportBuilder`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> votes = np.random.default_rng(0).integers(0, 2, size=(500, 5))
+    >>> report = from_arrays(votes)
+    >>> report.tally.rows, len(report.labelers)
+    (500, 5)
+    """
+    model = AdaptiveLabelModel() if model is None else model
+    if out is None:
+        out = model.clone().label_stream(votes)
+    elif len(out) != len(votes):
+        raise VoteError(
+            f"there are {len(votes)} rows of votes, but out= holds the labels of {len(out)}; pass the same rows"
+        )
+    form = vote_format_of(model)
+    left_out = ("labelers", "classes", "n_jobs")  # shown elsewhere, or without effect on the labels
+    settings = {name: v for name, v in model.get_params().items() if v is not None and name not in left_out}
+    builder = ReportBuilder(
+        labelers=out.labelers,
+        classes=form.classes,
+        title=title,
+        source=source,
+        settings={"model": type(model).__name__, **settings},
+        reading={"votes": form.describe()},
+        has_gold=gold is not None,
+        review_below=review_below,
+    )
+    builder.add(
+        votes_of(out),
+        out,
+        times=None if times is None else np.asarray(times),
+        ids=None if ids is None else np.asarray(ids),
+        gold=None if gold is None else _encode_gold(gold, form),
+    )
+    return builder.finish()
+
+
+def _encode_gold(gold: Any, form: VoteFormat) -> Ints:
+    """True labels as class codes, -1 where unknown."""
+    values = np.asarray(gold)
+    if values.dtype.kind == "f":  # frames hold integers with gaps as floats
+        values = np.array([None if np.isnan(value) else value for value in values.tolist()], object)
+    codes = form.encode(values).astype(np.int64)
+    for row in np.flatnonzero(codes == BAD).tolist():
+        raise VoteError(
+            f"gold of row {row} is {values[row]!r}, which is none of the classes; leave it missing where the truth is"
+            " unknown"
+        )
+    return codes
+
+
+# The report uses these facts about models and results that are not public yet.
+
+
+def vote_format_of(model: LabelModel) -> VoteFormat:
+    """How the model reads votes."""
+    return model._form
+
+
+def votes_of(out: LabeledStream) -> Codes:
+    """The labeled votes as class codes, columns as in `out.labelers`."""
+    return out._rows
+
+
+def estimator_of(out: LabeledStream) -> str:
+    """The estimator whose calibrated noise bands fit the accuracies: "triplet" or "confusion"."""
+    return "confusion" if isinstance(out._estimates, FitEstimates) else "triplet"
+
+
+def vote_weights(out: LabeledStream, votes: Codes) -> Floats:
+    """Log-odds that each vote added to its row, 0 where the labeler abstained: `out.vote_weights(votes)`, but fast."""
+    estimates, n_classes = out._estimates, len(out.classes)
+    if not isinstance(estimates, FitEstimates):
+        return out.vote_weights(votes)
+    used, place = np.unique(estimates.places, return_inverse=True)
+    by_class = np.empty((len(used), votes.shape[1], n_classes))  # weight of a lone vote, by fit, labeler and class
+    classes = np.arange(n_classes)
+    for line, fit_place in enumerate(used.tolist()):
+        fit: Any = kept(estimates.fits, fit_place)
+        looks = np.empty(fit.theta.shape)
+        look_up(fit, looks, np.empty((2, n_classes)))
+        own = looks[:, classes, classes].copy()
+        looks[:, classes, classes] = -np.inf
+        by_class[line] = own - np.log(np.exp(looks[:, :, :n_classes]).sum(axis=1) / (n_classes - 1))
+    voted = votes >= 0
+    misfit = np.asarray(estimates.fits.doubts)[estimates.places, MISFIT]
+    crowding = 1.0 + CROWDING * misfit * np.maximum(0, voted.sum(axis=1) - 1)
+    weights = by_class[place[:, None], np.arange(votes.shape[1]), votes] / crowding[:, None]
+    return np.where(voted, weights, 0.0)
+
+
+class _Sample:
+    """The rows with the smallest keys: a rank, then a hash of the row number.
+
+    The hash spreads the rows over the stream, whatever the batches, and needs no random generator.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._entries: list[tuple[float, float, data.ExampleRow]] = []
+
+    def offer(self, places: Ints, ranks: Floats, first: int, make: Callable[[int], data.ExampleRow]) -> None:
+        """Consider rows by their places in a block whose first row has the number `first`."""
+        hashes = uniforms(20250, places + first, np.zeros(1, np.int64))
+        best = np.lexsort((hashes, ranks))[: self.size].tolist()
+        entries = [(float(ranks[i]), float(hashes[i]), make(int(places[i]))) for i in best]
+        self._entries = sorted(self._entries + entries, key=lambda entry: entry[:2])[: self.size]
+
+    def examples(self) -> list[data.ExampleRow]:
+        """The rows, smallest rank first, in the order of the stream where ranks are equal."""
+        return [example for _, _, example in sorted(self._entries, key=lambda entry: (entry[0], entry[2].row))]
+
+
+def _transpose(table: Floats, n_labelers: int) -> Floats:
+    """Labelers x rows, with zeros for labelers that this batch does not know."""
+    return np.pad(table.T, ((0, n_labelers - table.shape[1]), (0, 0)))
+
+
+def make_timeline(counts: StreamCounts, n_classes: int, filled: bool, estimator: str) -> Timeline:
+    """The buckets as lists, with the noise band around each accuracy."""
+    b, chance = counts.buckets, 1.0 / n_classes
+    rows, known = b["rows"], b["known"] > 0
+    seen = ONE * np.maximum(b["known"], 1)
+    mean, low, high = (np.where(known, table, np.nan) for table in (b["accuracy"] / seen, b["low"], b["high"]))
+    middle, shortest = np.where(known, mean, chance), b["window_low"].astype(float)
+    half = calibrated_half_width(middle.T, (b["coverage"] / seen).T, shortest, n_classes, filled, estimator).T
+    first = np.arange(len(rows)) * counts.step
+    times = [] if counts.times is None else counts.times[: len(rows)].tolist()
+    first_time, last_time = ([plain_time(pair[end]) for pair in times] for end in (0, 1))
+    return Timeline(
+        step=counts.step,
+        first_row=first.tolist(),
+        last_row=(first + rows - 1).tolist(),
+        first_time=first_time,
+        last_time=last_time,
+        by_time=_grows(first_time),
+        window_low=b["window_low"].tolist(),
+        window_mean=np.round(b["window_sum"] / rows, 1).tolist(),
+        window_high=b["window_high"].tolist(),
+        accuracy=rounded(mean),
+        accuracy_low=rounded(low),
+        accuracy_high=rounded(high),
+        band_low=rounded(np.clip(low - half, chance, 1.0)),
+        band_high=rounded(np.clip(high + half, chance, 1.0)),
+        coverage=rounded(b["cast"] / rows),
+        doubtful=rounded(b["doubtful"] / rows),
+        differs=rounded((b["overruled"] + b["settled"] + b["opened"]) / rows),
+    )
+
+
+def _grows(times: list[Any]) -> bool:
+    """Whether times increase from bucket to bucket, so that they can be an axis: numbers, or ISO dates as text."""
+    if not times or len({type(time) for time in times}) > 1 or times[0] is None:
+        return False
+    if isinstance(times[0], str):
+        try:
+            times = np.array(times, "datetime64[ms]").tolist()
+        except ValueError:
+            return False
+    return all(a < b for a, b in zip(times, times[1:], strict=False))
+
+
+def summarize_labelers(
+    counts: StreamCounts, labelers: list[str], classes: list[str], line: Timeline
+) -> list[data.LabelerSummary]:
+    """One summary for each labeler."""
+    totals, cast = counts.totals, counts.buckets["cast"].sum(axis=1).tolist()
+    # The chart begins with the labelers whose votes added most.
+    leading = set(np.argsort(-totals["weight"], kind="stable")[:LABELERS_SHOWN].tolist())
+    windows = np.array(line.window_low, np.float64)
+    summaries = []
+    for h, name in enumerate(labelers):
+        votes, by_class = cast[h], totals["votes_by_class"][h]
+        tables = (line.accuracy, line.accuracy_low, line.accuracy_high, line.band_low, line.band_high)
+        mean, low, high, band_low, band_high = (np.array(table[h], np.float64) for table in tables)
+        known = np.flatnonzero(np.isfinite(mean))
+        last = int(known[-1]) if len(known) else None
+        solid = known[windows[known] >= SHORT_WINDOW]
+        before, after = largest_change(mean[solid], band_low[solid], band_high[solid])
+        usual = int(by_class.argmax())
+        summaries.append(
+            data.LabelerSummary(
+                name=name,
+                votes=votes,
+                coverage=share(votes, counts.n_rows) or 0.0,
+                accuracy=None if last is None else line.accuracy[h][last],
+                accuracy_low=None if last is None else line.band_low[h][last],
+                accuracy_high=None if last is None else line.band_high[h][last],
+                lowest=float(low[solid].min()) if len(solid) else None,
+                highest=float(high[solid].max()) if len(solid) else None,
+                changed=before is not None,
+                before=before,
+                after=after,
+                weight=share(totals["weight"][h] / WEIGHT_ONE, votes),
+                with_label=share(totals["with_label"][h], totals["labeled"][h]),
+                classes_voted=int((by_class > 0).sum()),
+                usual_class=classes[usual] if votes else None,
+                usual_share=share(by_class[usual], votes),
+                gold_accuracy=share(totals["gold_hits"][h], totals["gold_votes"][h]),
+                shown=votes > 0 and (h in leading or len(labelers) <= LABELERS_SHOWN + 2),
             )
         )
+    return summaries
 
 
-def _wide(table: Any, missing: int) -> Any:
-    """Columns for labelers of whom this batch has not heard: silent."""
-    table = np.ascontiguousarray(table)
-    return np.pad(table, ((0, 0), (0, missing))) if missing else table
+def largest_change(mean: Floats, low: Floats, high: Floats) -> tuple[float | None, float | None]:
+    """The two estimates, in time order, that noise explains least; None if it explains all of them.
+
+    Many buckets of many labelers are compared, so bands of twice the given width must not touch.
+
+    >>> step = np.array([0.9, 0.9, 0.6, 0.6])
+    >>> largest_change(step, step - 0.05, step + 0.05)
+    (0.9, 0.6)
+    >>> largest_change(step, step - 0.1, step + 0.1)
+    (None, None)
+    """
+    if not len(mean):
+        return None, None
+    low, high = 2 * low - mean, 2 * high - mean
+    best, worst = int(low.argmax()), int(high.argmin())
+    if low[best] <= high[worst]:
+        return None, None
+    early, late = sorted((best, worst))
+    return float(mean[early]), float(mean[late])
+
+
+def find_window_drops(line: Timeline) -> list[data.WindowDrop]:
+    """Falls of the window to a quarter of its length or less, largest first.
+
+    Around a change the window jumps up and down. A fall ends when the window has doubled but stays below half of its
+    former length, or is back at half of it; so one change is one drop.
+    """
+    drops: list[data.WindowDrop] = []
+    peak, floor, place = 0, 0, -1  # place: bucket of the shortest window of the present fall, -1 outside of one
+
+    def add_drop() -> None:
+        time = line.first_time[place] if line.first_time else None
+        drops.append(data.WindowDrop(line.first_row[place], time, peak, floor))
+
+    for t, (low, high) in enumerate(zip(line.window_low, line.window_high, strict=True)):
+        if place >= 0:
+            if low < floor:
+                floor, place = low, t
+            elif (low >= 2 * floor and 2 * high <= peak) or 2 * low >= peak:
+                add_drop()
+                peak, place = high, -1
+        elif peak >= max(SHORT_WINDOW, DROP * low):
+            floor, place = low, t
+        else:
+            peak = max(peak, high)
+    if place >= 0:
+        add_drop()
+    drops.sort(key=lambda drop: (-drop.before / drop.after, drop.row))
+    return drops[: data.MAX_DROPS]
+
+
+def pair_agreement(counts: StreamCounts) -> data.PairAgreement:
+    """How often each pair of labelers cast the same vote."""
+    cast = np.diag(counts.buckets["cast"].sum(axis=1))
+    both, same = (counts.totals[name] + counts.totals[name].T + cast for name in ("both", "same"))
+    with np.errstate(invalid="ignore"):
+        return data.PairAgreement(share=rounded(same / both), rows=both.tolist())
+
+
+def compare_with_gold(counts: StreamCounts, classes: list[str], line: Timeline) -> data.GoldComparison:
+    """Accuracy over time of the model and of the methods it is compared with, and the confusion matrix."""
+    n = len(line.first_row)
+    starts = data.group_starts(n, max(1, -(-n // GOLD_RANGES), -(-GOLD_RANGE_ROWS // counts.step)))
+    ends = [*starts[1:].tolist(), n]
+    right, open_, rows = (np.add.reduceat(counts.buckets[name], starts, axis=-1) for name in ("right", "open", "gold"))
+    scores = []
+    for name, points in zip(METHODS, right + open_ / len(classes), strict=True):
+        over_time = [share(*pair) for pair in zip(points, rows, strict=True)]
+        scores.append(data.MethodScore(name, round(float(points.sum() / rows.sum()), DIGITS), over_time))
+    ranges = [
+        data.RowRange(line.first_row[a], line.last_row[b - 1], line.first_time[a] if line.first_time else None)
+        for a, b in zip(starts.tolist(), ends, strict=True)
+    ]
+    return data.GoldComparison(int(rows.sum()), ranges, scores, *_confusion(counts.totals["confusion"], classes))
+
+
+def _confusion(table: Ints, classes: list[str]) -> tuple[list[str], list[list[int]]]:
+    """Classes and lines of the confusion matrix: the most frequent classes in their order, then all others."""
+    n = len(table)
+    if n <= CONFUSION_CLASSES and n == len(classes):
+        return list(classes), table.tolist()
+    frequency = table.sum(axis=1) + table[:, :n].sum(axis=0)
+    if n < len(classes):
+        frequency[-1] = -1  # it stands for several classes already
+    frequent = np.sort(np.argsort(-frequency, kind="stable")[: CONFUSION_CLASSES - 1])
+    group = np.full(n, len(frequent))
+    group[frequent] = np.arange(len(frequent))
+    small = np.zeros((len(frequent) + 1, len(frequent) + 2), np.int64)
+    np.add.at(small, (group[:, None], np.append(group, len(frequent) + 1)), table)
+    return [*(classes[place] for place in frequent.tolist()), "other classes"], small.tolist()

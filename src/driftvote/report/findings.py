@@ -1,16 +1,28 @@
-"""What there is to know, in sentences."""
+"""Events, committee and dependence of a report, and its sentences: the findings and the titles of sections."""
 
 from __future__ import annotations
 
-from driftvote.drift import DriftEvent
-from driftvote.report.context import Gold
-from driftvote.report.happened import findings_of
-from driftvote.report.parts import Differences, LabelerSummary, Tally, Time, Timeline, WindowDrop
-from driftvote.report.values import MOST_DROPS, brief
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from driftvote.dependence import dependence
+from driftvote.drift import BALANCE, COVERAGE, DriftEvent, Time, show_time
+from driftvote.kernels.layout import Codes
+from driftvote.models import StepCertificate
+from driftvote.report import data
+from driftvote.report.buckets import count_pairs
+from driftvote.report.data import Report
+
+EVENTS_IN_FULL = 3  # events that the findings tell one by one
+MAX_DEPENDENCE_LABELERS = 30  # with more labelers the pairs take seconds
+MIN_COMMON_ROWS = 30  # pairs with fewer common rows are named only if there are no others
 
 
 def percent(value: float, whole: float = 1.0) -> str:
-    """A share as a reader wants it: no rounding to nothing or to everything.
+    """A share as text that is never rounded to nothing or to everything.
 
     >>> percent(1, 3), percent(1, 100_000), percent(99_999, 100_000), percent(0, 5), percent(0.9)
     ('33.3%', 'under 0.1%', 'over 99.9%', '0%', '90.0%')
@@ -34,100 +46,272 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
 
 
-def findings(
-    tally: Tally,
-    labelers: list[LabelerSummary],
-    drops: list[WindowDrop],
-    differences: Differences,
-    gold: Gold | None,
-    line: Timeline,
-    events: list[DriftEvent] | None,
-) -> list[str]:
-    """The headline: rows, labels, doubtful rows, what changed, and how good it is where that is known."""
-    if not tally.rows:
+def brief(name: str, most: int = 32) -> str:
+    """A name cut to the length that fits into a sentence.
+
+    >>> brief("judge"), brief("x" * 50)
+    ('judge', 'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…')
+    """
+    return name if len(name) <= most else name[: most - 1].rstrip() + "…"
+
+
+def show_settings(settings: Mapping[str, object]) -> dict[str, str]:
+    """Names and values of settings as text."""
+    return {str(name): show_value(value) for name, value in settings.items()}
+
+
+def show_value(value: object) -> str:
+    """A value as text; long lists are cut in the middle.
+
+    >>> show_value(20000), show_value(True), show_value([0.5, 0.25]), show_value({"a": None})
+    ('20,000', 'yes', '0.5, 0.25', 'a = not set')
+    """
+    if value is None:
+        return "not set"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) >= 10_000 else str(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} = {show_value(entry)}" for name, entry in value.items()) or "none"
+    if isinstance(value, str) or not hasattr(value, "__iter__"):
+        return str(value)
+    entries = [show_value(entry) for entry in value]
+    return ", ".join(entries if len(entries) <= 12 else [*entries[:4], "…", *entries[-2:]])
+
+
+def write_findings(report: Report) -> list[str]:
+    """The main results: rows, labels, drift, differences from the majority, doubtful rows, near-copies."""
+    if not report.tally.rows:
         return ["No rows were read."]
-    return [
-        _labels(tally, len(labelers)),
-        *([_against_gold(gold)] if gold else []),
-        *([] if events is None else findings_of(events)),
-        _window(drops, line),
-        *_changes(labelers),
-        *([_differing(tally, differences)] if tally.labeled else []),
-        _doubtful(tally),
-    ]
+    found = [_labels(report.tally, len(report.labelers))]
+    if report.gold is not None:
+        found.append(_accuracy(report.gold))
+    if report.events is not None:
+        found += _events(report.events)
+    found += [_window(report), _changes(report.labelers)]
+    if report.tally.labeled:
+        found.append(_differences(report.differences, report.tally.rows))
+    found.append(_doubtful(report.tally))
+    if report.dependence is not None and report.dependence.near_copies:
+        pairs = ", ".join(f"{pair.first} and {pair.second}" for pair in report.dependence.near_copies[:3])
+        worth = f"The panel counts like {report.dependence.effective_labelers:.1f} independent labelers."
+        found.append(f"Nearly copies: {pairs}. {worth}")
+    return found
 
 
-def _labels(tally: Tally, n_labelers: int) -> str:
-    said = f"{counted(tally.rows, 'row')} from {counted(n_labelers, 'labeler')}: {tally.labeled:,} got a label"
+def _labels(tally: data.RowCounts, n_labelers: int) -> str:
+    start = f"{counted(tally.rows, 'row')} from {counted(n_labelers, 'labeler')}:"
     if tally.labeled == tally.rows:
-        return f"{counted(tally.rows, 'row')} from {counted(n_labelers, 'labeler')}: every row got a label."
+        return f"{start} every row got a label."
     silent = tally.rows - tally.labeled - tally.tied
-    why = [
-        *([f"{tally.tied:,} tied"] if tally.tied else []),
-        *([f"{silent:,} without any vote"] if silent else []),
-    ]
-    return f"{said} ({percent(tally.labeled, tally.rows)}), {tally.rows - tally.labeled:,} did not: {', '.join(why)}."
+    reasons = ([f"{tally.tied:,} tied"] if tally.tied else []) + ([f"{silent:,} without any vote"] if silent else [])
+    labeled = f"{tally.labeled:,} got a label ({percent(tally.labeled, tally.rows)})"
+    return f"{start} {labeled}, {tally.rows - tally.labeled:,} did not: {', '.join(reasons)}."
 
 
-def _against_gold(gold: Gold) -> str:
+def _accuracy(gold: data.GoldComparison) -> str:
     ours, *others = gold.scores
-    beside = ", ".join(f"{score.name} {percent(score.accuracy)}" for score in others)
+    compared = ", ".join(f"{score.name} {percent(score.accuracy)}" for score in others)
     best = max(others, key=lambda score: score.accuracy)
-    verdict = ""
-    if best.accuracy > ours.accuracy:
-        verdict = f" Here {best.name} does better, by {100 * (best.accuracy - ours.accuracy):.1f} points."
+    gap = 100 * (best.accuracy - ours.accuracy)
+    better = f" Here {best.name} does better, by {gap:.1f} points." if gap > 0 else ""
     rows = counted(gold.rows, "row")
-    return f"Against the true labels of {rows}, {percent(ours.accuracy)} are right ({beside}).{verdict}"
+    return f"Against the true labels of {rows}, {percent(ours.accuracy)} are right ({compared}).{better}"
 
 
-def _window(drops: list[WindowDrop], line: Timeline) -> str:
-    now = f"at the end the last {line.window_high[-1]:,} rows count" if line.window_high[-1] > 1 else ""
+def _events(events: list[DriftEvent]) -> list[str]:
+    if not events:
+        return ["No drift event: nothing changed beyond chance and stayed so."]
+    sentences = [f"{event.sentence[0].upper()}{event.sentence[1:]}." for event in events[:EVENTS_IN_FULL]]
+    rest = len(events) - EVENTS_IN_FULL
+    return sentences + ([f"And {counted(rest, 'more drift event')}, in the table below."] if rest > 0 else [])
+
+
+def _window(report: Report) -> str:
+    drops, last = report.window_drops, report.timeline.window_high[-1]
+    now = f"; at the end the last {last:,} rows count" if last > 1 else ""
     if not drops:
-        return f"No sharp change: the window never fell to a quarter of what it was{'; ' + now if now else ''}."
-    first = drops[0]
-    where = f"near row {first.row:,}" + (f" ({show_time(first.time)})" if first.time is not None else "")
-    more = len(drops) - 1
-    after = counted(first.after, "row")
-    said = f"The labelers' agreement changed {where}: the window fell from {first.before:,} to {after}"
-    places = counted(more, "other place") if len(drops) < MOST_DROPS else "many other places"
+        return f"No sharp change: the window never fell to a quarter of its length{now}."
+    first, more = drops[0], len(drops) - 1
+    time = f" ({show_time(first.time)})" if first.time is not None else ""
+    fall = f"the window fell from {first.before:,} to {counted(first.after, 'row')}"
+    places = counted(more, "other place") if len(drops) < data.MAX_DROPS else "many other places"
     others = f", and to a quarter or less at {places}" if more else ""
-    return f"{said}{others}{'; ' + now if now else ''}."
+    return f"The labelers' agreement changed near row {first.row:,}{time}: {fall}{others}{now}."
 
 
-def _changes(labelers: list[LabelerSummary]) -> list[str]:
-    moved = [who for who in labelers if who.before is not None and who.after is not None]
+def _changes(labelers: list[data.LabelerSummary]) -> str:
+    moved = sorted((who for who in labelers if who.changed), key=_distance, reverse=True)
     if not moved:
-        return ["No labeler's accuracy moved by more than independent errors explain."]
-    moved.sort(key=lambda who: -abs((who.after or 0) - (who.before or 0)))
-    named = "; ".join(
-        f"{brief(who.name)} from {percent(who.before or 0)} to {percent(who.after or 0)}" for who in moved[:4]
-    )
-    more = f"; and {len(moved) - 4:,} more" if len(moved) > 4 else ""
-    return [f"Accuracies that moved by more than independent errors explain: {named}{more}."]
+        return "No labeler's accuracy moved by more than independent errors explain."
+    names = [f"{brief(who.name)} from {percent(who.before or 0)} to {percent(who.after or 0)}" for who in moved[:4]]
+    names += [f"and {len(moved) - 4:,} more"] if len(moved) > 4 else []
+    return f"Accuracies that moved by more than independent errors explain: {'; '.join(names)}."
 
 
-def _differing(tally: Tally, differences: Differences) -> str:
-    overruled, settled = differences.overruled, differences.settled
-    if not overruled + settled + differences.opened:
+def _distance(who: data.LabelerSummary) -> float:
+    return abs((who.after or 0) - (who.before or 0))
+
+
+def _differences(found: data.MajorityDifferences, n_rows: int) -> str:
+    if not found.overruled + found.settled + found.opened:
         return "The labels are the plain majority's on every row."
-    said = "The majority was never overruled"
-    if overruled:
-        said = f"The majority was overruled on {counted(overruled, 'row')} ({percent(overruled, tally.rows)})"
-    parts = [
-        *([f"its ties were settled on {settled:,}"] if settled else []),
-        *([f"{differences.opened:,} that it decided stayed open"] if differences.opened else []),
-    ]
-    return f"{said}; {', '.join(parts)}." if parts else f"{said}."
+    parts = ["The majority was never overruled"]
+    if found.overruled:
+        share = percent(found.overruled, n_rows)
+        parts = [f"The majority was overruled on {counted(found.overruled, 'row')} ({share})"]
+    others = [f"its ties were settled on {found.settled:,}"] if found.settled else []
+    others += [f"{found.opened:,} that it decided stayed open"] if found.opened else []
+    return "; ".join(parts + ([", ".join(others)] if others else [])) + "."
 
 
-def _doubtful(tally: Tally) -> str:
+def _doubtful(tally: data.RowCounts) -> str:
     if not tally.doubtful:
         return "No row is doubtful."
     rows = f"{counted(tally.doubtful, 'row')} ({percent(tally.doubtful, tally.rows)})"
-    why = f"tied, or a label with a probability under {100 * tally.review_below:g}%"
-    return f"{rows} {'is' if tally.doubtful == 1 else 'are'} doubtful: {why}."
+    reason = f"tied, or a label with a probability under {100 * tally.review_below:g}%"
+    return f"{rows} {'is' if tally.doubtful == 1 else 'are'} doubtful: {reason}."
 
 
-def show_time(time: Time) -> str:
-    """A time as text."""
-    return str(time).replace("T", " ") if isinstance(time, str) else f"{time:g}"
+def write_titles(report: Report) -> dict[str, str]:
+    """A title for each section of the page that states its main result."""
+    differing, doubtful = report.differences.overruled, report.tally.doubtful
+    return {
+        "accuracy": _accuracy_title(report.labelers),
+        "window": _window_title(report),
+        "coverage": _coverage_title(report),
+        "agreement": _agreement_title(report),
+        "differences": f"The weights overruled the majority on {counted(differing, 'row')}"
+        f" ({percent(differing, report.tally.rows)})"
+        if differing
+        else "The weights never overruled the majority",
+        "doubtful": f"{counted(doubtful, 'row')} deserve{'s' if doubtful == 1 else ''} a second look"
+        if doubtful
+        else "No doubtful rows",
+        "gold": "" if report.gold is None else _gold_title(report.gold),
+        "events": _events_title(report.events or []),
+    }
+
+
+def _accuracy_title(labelers: list[data.LabelerSummary]) -> str:
+    moved = [who for who in labelers if who.changed]
+    if not moved:
+        return "No labeler's accuracy moved beyond noise"
+    most = max(moved, key=_distance)
+    others = f", and {counted(len(moved) - 1, 'other labeler')} moved" if len(moved) > 1 else ""
+    return f"{brief(most.name)} moved most, from {percent(most.before or 0)} to {percent(most.after or 0)}{others}"
+
+
+def _window_title(report: Report) -> str:
+    drops = report.window_drops
+    if not drops:
+        return "The past stayed a guide: the window never fell sharply"
+    times = f"{len(drops)} times" if len(drops) < data.MAX_DROPS else "again and again"
+    place = "near row" if len(drops) == 1 else f"{times}, most near row"
+    after = counted(drops[0].after, "row")
+    return f"The window fell sharply {place} {drops[0].row:,}: from {drops[0].before:,} to {after}"
+
+
+def _coverage_title(report: Report) -> str:
+    tally = report.tally
+    if not tally.abstentions:
+        return "Every labeler voted on every row"
+    least = min(report.labelers, key=lambda who: who.coverage)
+    most = max(report.labelers, key=lambda who: who.coverage)
+    cast = percent(tally.votes, tally.votes + tally.abstentions)
+    ends = f"from {percent(least.coverage)} ({brief(least.name)}) to {percent(most.coverage)} ({brief(most.name)})"
+    return f"{cast} of all possible votes were cast, {ends}"
+
+
+def _agreement_title(report: Report) -> str:
+    names, rows = [brief(who.name) for who in report.labelers], report.agreement.rows
+    table = enumerate(report.agreement.share)
+    pairs = [(value, i, j) for i, line in table for j, value in enumerate(line) if j > i and value is not None]
+    pairs = [(value, i, j) for value, i, j in pairs if rows[i][j] >= MIN_COMMON_ROWS] or pairs
+    if not pairs:
+        return "No two labelers voted on the same row"
+    ends = (max(pairs, key=lambda pair: (pair[0], -pair[1])), min(pairs))
+    most, least = (f"{names[i]} and {names[j]} ({percent(value)})" for value, i, j in ends)
+    return f"Most alike: {most}; least: {least}"
+
+
+def _gold_title(gold: data.GoldComparison) -> str:
+    ours, *others = gold.scores
+    compared = []
+    for other in others:
+        gap = 100 * (ours.accuracy - other.accuracy)
+        points = f"{abs(gap):.1f} points {'above' if gap > 0 else 'below'}" if abs(gap) >= 0.05 else "level with"
+        compared.append(f"{points} {other.name}")
+    return f"{percent(ours.accuracy)} labeled right: {' and '.join(compared)}"
+
+
+def _events_title(events: list[DriftEvent]) -> str:
+    if not events:
+        return "No drift event"
+    names = list(dict.fromkeys(name for event in events for name in event.names))
+    who = f"; {names[0]} changed" if len(names) == 1 else f"; {len(names)} labelers changed" if names else ""
+    return f"{counted(len(events), 'drift event')}{who}"
+
+
+def event_tone(event: DriftEvent) -> str:
+    """The colour of an event's kind: bad, good or plain."""
+    if event.kind in (COVERAGE, BALANCE):
+        return "plain"
+    return "good" if event.kind == "labeler better" else "bad"
+
+
+def renumber_event(event: DriftEvent, shift: int) -> DriftEvent:
+    """The event in row numbers of the report, which may begin in the middle of the model's stream."""
+    first, last = (max(0, row + shift) for row in event.since)
+    return replace(event, row=event.row + shift, since=(first, last), about=max(0, event.about + shift))
+
+
+def add_event_times(event: DriftEvent, line: data.Timeline) -> DriftEvent:
+    """The event with the times of the report's buckets, if the model had no times."""
+    if event.time is not None or not line.first_time:
+        return event
+
+    def at(row: int, times: list[Time]) -> Time:
+        return times[max(0, bisect_right(line.first_row, row) - 1)]
+
+    since = (at(event.since[0], line.first_time), at(event.since[1], line.last_time))
+    about = at(event.about, line.first_time)
+    return replace(event, time=at(event.row, line.last_time), since_time=since, about_time=about)
+
+
+def summarize_committee(certificate: StepCertificate | None) -> data.CommitteeSummary | None:
+    """The certified committee of a row, if the model has certificates."""
+    if certificate is None:
+        return None
+    note = (
+        f"Whatever the dependence between labelers, if their accuracies are what the settings say: searched at row"
+        f" {certificate.searched_at:,} (counting from 1) from {certificate.window:,} rows, agreements within"
+        f" {certificate.allowance:.3f}."
+    )
+    return data.CommitteeSummary(list(certificate.members), certificate.bound, note)
+
+
+def summarize_dependence(rows: Codes, n_classes: int, labelers: Sequence[str]) -> data.DependenceSummary | None:
+    """Which labelers make the same errors, by their agreements on some rows; None if it cannot be computed."""
+    n = len(labelers)
+    if not 3 < n <= MAX_DEPENDENCE_LABELERS or len(rows) < 2:
+        return None
+    both, same = np.zeros((2, n, n), np.int64)
+    count_pairs(np.ascontiguousarray(rows.T), both, same)
+    both, same = (table[np.triu_indices(n, 1)] for table in (both, same))
+    # In the sums of `dependence`, a pair of equal votes counts K - 1 and a pair of different votes -1.
+    found = dependence(n_classes * same - both, (rows >= 0).sum(axis=0), len(rows), n_classes, labelers)
+    if found.effective_labelers is None:
+        return None
+    copies = []
+    for pair, together, alike in zip(found.pairs, both.tolist(), same.tolist(), strict=True):
+        if pair.near_copy:
+            expected = (1.0 + (n_classes - 1) * pair.expected * len(rows) / together) / n_classes
+            copies.append(data.NearCopy(*pair.pair, round(alike / together, 4), round(min(1.0, max(0.0, expected)), 4)))
+    lines = [line.strip() for line in found.lines()[1:] if not line.strip().startswith("near-copies")]
+    others = [f"{line[:1].upper()}{line[1:]}." for line in lines]
+    note = " ".join([f"From the agreements of the last {len(rows):,} rows.", *others])
+    return data.DependenceSummary(round(found.effective_labelers, 2), copies, note)

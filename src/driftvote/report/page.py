@@ -1,67 +1,62 @@
-"""The page: one HTML file that works offline, and the JSON twin, each written whole or not at all."""
+"""The report as files: one HTML page that works offline, or JSON; each is written whole or not at all."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from driftvote.drift import show_time
 from driftvote.errors import DriftvoteError, MissingExtraError
 from driftvote.files.atomic import whole_file
-from driftvote.report.context import Report
-from driftvote.report.twin import report_to_json
+from driftvote.report.charts import charts
+from driftvote.report.data import ExampleRow, ExampleVote, Report, report_to_json
+from driftvote.report.findings import brief, counted, event_tone, percent, write_titles
 
 TEMPLATES = Path(__file__).parent / "templates"
 FORMATS = (".html", ".htm", ".json")
+MAX_CLASSES = 20  # classes in the page's table; JSON has all of them
 
 
 def write_report(report: Report, path: str | Path) -> None:
-    """Write the page (`.html`) or its JSON twin (`.json`), whole or not at all.
-
-    The page needs the extra `driftvote[report]`; JSON needs nothing.
-    """
+    """Write the page (`.html`) or the same content as JSON (`.json`), whole or not at all."""
     path = Path(path)
-    if path.suffix.lower() not in FORMATS:
-        raise DriftvoteError(f"{path}: cannot tell the format from {path.suffix!r}; name it .html or .json")
+    check_report_path(path)
     text = report_to_json(report) if path.suffix.lower() == ".json" else render(report)
     with whole_file(path) as file:
         file.write(text.encode("utf-8"))
 
 
-def check_extra() -> None:
-    """Refuse early, before a long stream is labeled, when the page cannot be made in the end."""
-    _libraries()
+def check_report_path(path: Path) -> None:
+    """Raise an error if `write_report` cannot write this file: the ending is wrong, or the extra is not installed.
+
+    Call it before a long stream is labeled.
+    """
+    ending = path.suffix.lower()
+    if ending not in FORMATS:
+        raise DriftvoteError(f"{path}: a report is written as .html or .json, not as {path.suffix!r}; name it so")
+    if ending != ".json":
+        try:
+            _libraries()
+        except ImportError as problem:
+            raise MissingExtraError(
+                f"{path}: an HTML report needs {problem.name}: pip install 'driftvote[report]', or write it as .json"
+            ) from None
 
 
 def _libraries() -> tuple[Any, Any]:
-    try:
-        import jinja2
-        from plotly.offline import get_plotlyjs
-    except ImportError as problem:
-        raise MissingExtraError(
-            f"an HTML report needs {problem.name}: pip install 'driftvote[report]', or write it as .json"
-        ) from None
+    """The module jinja2, and the function that returns Plotly's JavaScript."""
+    import jinja2
+    from plotly.offline import get_plotlyjs
+
     return jinja2, get_plotlyjs
-
-
-def embedded(value: Any) -> str:
-    """JSON that may stand inside a script element, whatever names and ids hold."""
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    for character, code in (
-        ("<", "\\u003c"),
-        (">", "\\u003e"),
-        ("&", "\\u0026"),
-        ("\u2028", "\\u2028"),
-        ("\u2029", "\\u2029"),
-    ):
-        text = text.replace(character, code)
-    return text
 
 
 @lru_cache(maxsize=1)
 def _template() -> Any:
-    """The compiled template; text is escaped, and a name that it does not know is an error."""
+    """The compiled template; it escapes text, and an unknown name is an error."""
     jinja2, _ = _libraries()
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -70,21 +65,100 @@ def _template() -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
+    environment.globals |= {
+        "percent": percent,
+        "brief": brief,
+        "show_time": show_time,
+        "event_tone": event_tone,
+        "sides": sides_of,
+        "sparkline": sparkline,
+    }
     return environment.get_template("report.html")
 
 
 def render(report: Report) -> str:
-    """The page as text; the same report gives the same text."""
-    from driftvote.report.charts import charts
-    from driftvote.report.view import view
-
+    """The page as text; equal reports give equal text."""
     _, get_plotlyjs = _libraries()
+    classes = report.classes
+    if len(classes) > MAX_CLASSES:
+        classes = sorted(classes, key=lambda one: -one.votes)[:MAX_CLASSES]
     page: str = _template().render(
         report=report,
-        view=view(report),
-        charts=embedded(charts(report)),
+        titles=write_titles(report) if report.tally.rows else {},
+        tiles=tiles(report) if report.tally.rows else [],
+        span=_span(report),
+        classes=classes,
+        charts=_json_for_script(charts(report)),
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         script=(TEMPLATES / "report.js").read_text(encoding="utf-8"),
         plotly=get_plotlyjs(),
     )
     return page
+
+
+def _json_for_script(value: Any) -> str:
+    """JSON that may stand inside a script element, whatever names and ids contain."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def tiles(report: Report) -> list[tuple[str, str, str]]:
+    """The large numbers at the top of the page: name, value, and the text below."""
+    tally, overruled = report.tally, report.differences.overruled
+    found = [
+        ("rows", f"{tally.rows:,}", f"{counted(len(report.labelers), 'labeler')}, {counted(tally.votes, 'vote')}"),
+        ("labeled", percent(tally.labeled, tally.rows), f"{tally.tied:,} tied, {tally.silent:,} without a vote"),
+        ("doubtful", percent(tally.doubtful, tally.rows), f"{counted(tally.doubtful, 'row')} to review"),
+        ("majority overruled", percent(overruled, tally.rows), counted(overruled, "row")),
+        ("window at the end", f"{report.timeline.window_high[-1]:,}", "rows of the past that count"),
+    ]
+    if report.gold is not None:
+        ours, majority = report.gold.scores[:2]
+        found.insert(1, ("labeled right", percent(ours.accuracy), f"majority vote {percent(majority.accuracy)}"))
+    return [(name, value.replace("over ", "> ").replace("under ", "< "), below) for name, value, below in found]
+
+
+def _span(report: Report) -> str:
+    """The first and the last time."""
+    ends = [*report.timeline.first_time[:1], *report.timeline.last_time[-1:]]
+    return "" if not ends or None in ends else " to ".join(map(show_time, ends))
+
+
+@dataclass(frozen=True)
+class VoteSide:
+    """A class of an example row: its votes, and the log-odds that they add up to."""
+
+    name: str
+    total: float
+    parts: list[tuple[ExampleVote, float]]  # votes, and their widths in percent of the heaviest class
+
+
+def sides_of(example: ExampleRow) -> list[VoteSide]:
+    """The classes with votes in a row, strongest first."""
+    votes: dict[str, list[ExampleVote]] = {}
+    for vote in example.votes:
+        votes.setdefault(vote.vote, []).append(vote)
+    heaviest = max((sum(abs(vote.weight) for vote in group) for group in votes.values()), default=0.0) or 1.0
+    sides = [
+        VoteSide(name, sum(vote.weight for vote in group), [(v, 100.0 * abs(v.weight) / heaviest) for v in group])
+        for name, group in votes.items()
+    ]
+    return sorted(sides, key=lambda side: -side.total)
+
+
+def sparkline(values: list[Any], n_classes: int, width: int = 120, height: int = 26) -> str:
+    """The SVG path of a small line, from blind guessing (bottom) to always right (top), with gaps."""
+    n, chance = len(values), 1.0 / max(2, n_classes)
+    path: list[str] = []
+    pen = "M"
+    for t in range(0, n, max(1, n // width)):
+        if values[t] is None:
+            pen = "M"
+            continue
+        x = width * t / max(n - 1, 1)
+        y = (height - 2) * (1.0 - (values[t] - chance) / (1.0 - chance)) + 1
+        path.append(f"{pen}{x:.1f} {min(max(y, 0), height):.1f}")
+        pen = "L"
+    return " ".join(path)
