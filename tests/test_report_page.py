@@ -181,7 +181,7 @@ def test_files_are_written_by_extension_and_whole_or_not_at_all(reports, tmp_pat
     for name in ("r.html", "r.htm", "r.HTML"):
         reports[0].save(tmp_path / name)
         assert (tmp_path / name).read_text().startswith("<!doctype html>")
-    with pytest.raises(DriftvoteError, match=r"r.pdf: a report is written as .html or .json, not as '.pdf'"):
+    with pytest.raises(DriftvoteError, match=r"r.pdf: a report is written as .html or .json; choose one"):
         write_report(reports[0], tmp_path / "r.pdf")
     with pytest.raises(FileNotFoundError, match="nowhere"):
         write_report(reports[0], tmp_path / "nowhere" / "r.html")

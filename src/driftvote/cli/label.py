@@ -46,9 +46,7 @@ from driftvote.files.atomic import WholeFiles
 from driftvote.files.rows import VoteRows
 from driftvote.files.table import format_of
 from driftvote.files.write import Writer, closing_writer, open_writer
-from driftvote.report import ReportBuilder, write_report
-from driftvote.report.page import FORMATS as REPORT_FORMATS
-from driftvote.report.page import check_extra
+from driftvote.report import ReportBuilder, check_report_path, write_report
 from driftvote.votes import show_names
 
 MAX_JSON_EVENTS = 100
@@ -219,10 +217,7 @@ def _check_report(path: Path | None, many_streams: bool) -> None:
     """Refuse a report that cannot be written, before a long file is labeled."""
     if path is None:
         return
-    if path.suffix.lower() not in REPORT_FORMATS:
-        raise DriftvoteError(f"{path}: a report is written as .html or .json; choose one of these endings")
-    if path.suffix.lower() != ".json":
-        check_extra()
+    check_report_path(path)
     if many_streams:
         raise DriftvoteError(f"{path}: a report is about one stream; select it with --only VALUE, or omit --report")
 

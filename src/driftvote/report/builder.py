@@ -362,9 +362,7 @@ def from_arrays(
 def _encode_gold(gold: Any, form: VoteFormat) -> Ints:
     """True labels as class codes, -1 where unknown."""
     values = np.asarray(gold)
-    if values.dtype.kind == "f":  # frames hold integers with gaps as floats
-        values = np.array([None if np.isnan(value) else value for value in values.tolist()], object)
-    codes = form.encode(values).astype(np.int64)
+    codes = form.encode_column(values).codes.astype(np.int64)
     for row in np.flatnonzero(codes == BAD).tolist():
         raise VoteError(
             f"gold of row {row} is {values[row]!r}, which is none of the classes; leave it missing where the truth is"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import types
 import typing
 from dataclasses import dataclass, field
@@ -19,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from driftvote.drift import DriftEvent, Time
-from driftvote.errors import DriftvoteError
+from driftvote.errors import DriftvoteError, OrderError
 from driftvote.kernels.layout import Ints
+from driftvote.times import read_time
 
 Number = float | None
 
@@ -314,17 +314,16 @@ def rounded(values: Any) -> list[Any]:
 
 
 def plain_time(value: Any) -> Time:
-    """A time as a number or as text (ISO 8601 for dates); None if it is missing."""
-    if isinstance(value, np.datetime64):
-        text = str(value.astype("datetime64[ms]"))
-        return None if np.isnat(value) else text.removesuffix(".000").removesuffix("T00:00:00")
-    if isinstance(value, np.generic):
-        value = value.item()
-    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+    """A time as a number or as text, dates and times in UTC by ISO 8601; None if it is missing."""
+    if value is None or value != value:  # NaN and NaT differ from themselves
         return None
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value
-    return value.isoformat().removesuffix("T00:00:00") if hasattr(value, "isoformat") else str(value)
+    try:
+        kind, number = read_time(value)
+    except OrderError:
+        return None if isinstance(value, float) else str(value)
+    if kind != "datetime":
+        return typing.cast(Time, number)
+    return str(np.datetime64(number // 1_000_000, "ms")).removesuffix(".000").removesuffix("T00:00:00")
 
 
 def share(part: float, whole: float) -> Number:

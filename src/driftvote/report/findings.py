@@ -9,12 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from driftvote.dependence import dependence
-from driftvote.drift import BALANCE, COVERAGE, DriftEvent, Time, show_time
+from driftvote.drift import BALANCE, COVERAGE, DriftEvent, Time
 from driftvote.kernels.layout import Codes
 from driftvote.models import StepCertificate
 from driftvote.report import data
 from driftvote.report.buckets import count_pairs
 from driftvote.report.data import Report
+from driftvote.times import show_time
 
 EVENTS_IN_FULL = 3  # events that the findings tell one by one
 MAX_DEPENDENCE_LABELERS = 30  # with more labelers the pairs take seconds

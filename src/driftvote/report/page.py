@@ -8,12 +8,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from driftvote.drift import show_time
 from driftvote.errors import DriftvoteError, MissingExtraError
 from driftvote.files.atomic import whole_file
 from driftvote.report.charts import charts
 from driftvote.report.data import ExampleRow, ExampleVote, Report, report_to_json
 from driftvote.report.findings import brief, counted, event_tone, percent, write_titles
+from driftvote.times import show_time
 
 TEMPLATES = Path(__file__).parent / "templates"
 FORMATS = (".html", ".htm", ".json")
@@ -36,7 +36,7 @@ def check_report_path(path: Path) -> None:
     """
     ending = path.suffix.lower()
     if ending not in FORMATS:
-        raise DriftvoteError(f"{path}: a report is written as .html or .json, not as {path.suffix!r}; name it so")
+        raise DriftvoteError(f"{path}: a report is written as .html or .json; choose one of these endings")
     if ending != ".json":
         try:
             _libraries()
