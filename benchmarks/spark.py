@@ -88,7 +88,7 @@ def jobs(spark: Any, votes: Path, out: Path) -> dict[str, Any]:
 
     many = {name: (lambda name=name: labeled(name)) for name in models}
     every = {"copy": copied} | many | {"one stream": one_stream}
-    return {name: told(name, work) for name, work in every.items()}
+    return {name: announced(name, work) for name, work in every.items()}
 
 
 def child(cores: int, folder: Path, rounds: int) -> None:
@@ -102,8 +102,8 @@ def child(cores: int, folder: Path, rounds: int) -> None:
     print(json.dumps(times))
 
 
-def told(name: str, work: Any) -> Any:
-    """The job, and a line on standard error when it is done."""
+def announced(name: str, work: Any) -> Any:
+    """The job, with a line on standard error when it is done."""
 
     def run() -> None:
         seconds = clock(work)
@@ -161,9 +161,9 @@ Measured on: {machine.sentence(found["machine"])}
 """
 
 
-def write_into(page: Path, text: str) -> None:
-    """Put the table where the page has room for it."""
-    begin, end = "<!-- figures: written by make bench-spark -->", "<!-- end of figures -->"
+def write_into(page: Path, text: str, begin: str = "<!-- figures: written by make bench-spark -->") -> None:
+    """Put the table into its place in the page."""
+    end = "<!-- end of figures -->"
     old = page.read_text()
     before, _, rest = old.partition(begin)
     _, found, after = rest.partition(end)

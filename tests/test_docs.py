@@ -46,6 +46,15 @@ def test_the_readmes_python_runs_and_says_what_it_says(tmp_path, monkeypatch):
     assert str(first["step"].probability).startswith("0.938")
 
 
+@pytest.mark.parametrize("name", ["spark.md", "spark-streaming.md"])
+def test_the_python_of_the_spark_pages_is_python(name):
+    """`make test-spark` runs the script; the rest needs a cluster or a stream."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / name).read_text(), re.DOTALL)
+    assert blocks
+    for block in blocks:
+        compile(block, name, "exec")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):

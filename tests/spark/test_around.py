@@ -1,18 +1,33 @@
-"""What is around the adapter: the benchmark's verdicts, and a machine without Java."""
+"""Around the adapter: the script in the documentation, the benchmark's verdicts, and a machine without Java."""
 
 from __future__ import annotations
 
 import importlib
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from driftvote import AdaptiveLabelModel
+
 from java_here import why_not
+from same_labels import LABELERS, assert_same, table
 
 ROOT = Path(__file__).parents[2]
+
+
+def test_the_script_in_the_documentation_runs(spark, tmp_path, monkeypatch):
+    """In this process, where there is a session already, as under spark-submit."""
+    script = re.search(r"```python\n(\"\"\"job.py: .*?)```", (ROOT / "docs" / "spark.md").read_text(), re.DOTALL)[1]
+    votes = table([120, 40])
+    names = {name: f"judge_{name}" for name in LABELERS}
+    votes.rename(columns=names).to_parquet(tmp_path / "votes")
+    monkeypatch.setattr(sys, "argv", ["job.py", str(tmp_path / "votes"), str(tmp_path / "labels")])
+    exec(compile(script, "job.py", "exec"), {"__name__": "__main__"})
+    assert_same(spark.read.parquet(str(tmp_path / "labels")).toPandas(), votes, AdaptiveLabelModel(), "camera")
 
 
 @pytest.fixture

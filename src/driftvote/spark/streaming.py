@@ -262,9 +262,6 @@ class LabelProcessor:
                 self._value.clear()
         return iter(())
 
-    def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802, N803
-        """Nothing: streams start with an empty model."""
-
     def close(self) -> None:
         """Spark's last call."""
 
