@@ -96,7 +96,7 @@ def table(found: list[dict[str, Any]]) -> str:
         f" {one['written'] / 1000:,.0f} KB | {one['seconds'] * 1000:.0f} ms |"
         for one in found
     ]
-    return f"""`windows=WindowGrid.powers_of_two(k + 1)`, {len(LABELERS)} labelers, one stream, {ROWS} rows a micro-batch.
+    return f"""`windows=WindowGrid.powers_of_two(k + 1)`, {len(LABELERS)} labelers, one stream, {ROWS} rows a batch.
 
 | largest window 2^k | rows in the state | the value | written to the checkpoint | time to read and write the value |
 |---|---|---|---|---|
