@@ -18,9 +18,8 @@ from benchmarks.timing import clock
 from driftvote import AdaptiveLabelModel, CommitteeLabelModel, MajorityLabelModel
 from driftvote.committee import Known, find_committee, known, worst_case
 from driftvote.models.committee_engine import CommitteeEngine
+from driftvote.streams import paper_blocks, permute, simulate
 from driftvote.streams.awa2 import Awa2
-from driftvote.streams.permute import permuted
-from driftvote.streams.synthetic import paper_blocks, simulate
 from driftvote.streams.wrench import load_wrench
 
 PAGE = Path(__file__).parents[1] / "docs" / "committee.md"
@@ -120,7 +119,7 @@ def streams(data: Path) -> Iterator[tuple[str, list[tuple[Any, Any]]]]:
     for name in ("tennis", "basketball", "commercial"):
         dataset = load_wrench(data / "wrench" / name)
         yield name.capitalize(), [(dataset.votes, dataset.truth)]
-        moved = [permuted(dataset.votes, seed)[0] for seed in range(RUNS)]
+        moved = [permute(dataset.votes, seed)[0] for seed in range(RUNS)]
         yield f"{name.capitalize()}, permuted", [(votes, dataset.truth) for votes in moved]
     images = Awa2.load(data / "awa2")
     yield "Images (AwA2)", [images.stream(seed) for seed in range(RUNS)]

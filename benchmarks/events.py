@@ -21,7 +21,7 @@ import numpy as np
 
 from driftvote import AdaptiveLabelModel
 from driftvote.kernels.counting import BLOCK
-from driftvote.streams.permute import permuted
+from driftvote.streams import permute
 from driftvote.streams.wrench import load_wrench
 from driftvote.watching import Noticed, Watcher
 
@@ -287,7 +287,7 @@ def shuffled(plan: Plan, data: Path) -> list[str]:
         votes = np.ascontiguousarray(load_wrench(data / "wrench" / name).votes)
         counts: dict[str, Counter[str]] = {}
         for seed in range(plan.shuffles):
-            moved, at = permuted(votes, seed)
+            moved, at = permute(votes, seed)
             moved = np.ascontiguousarray(moved)
             every = watched(moved)
             ways: dict[str, list[int] | None] = {

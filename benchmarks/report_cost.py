@@ -9,7 +9,7 @@ import numpy as np
 
 from driftvote import AdaptiveLabelModel
 from driftvote.report import ReportBuilder
-from driftvote.streams.synthetic import simulate
+from driftvote.streams import simulate
 
 BATCH = 200_000
 N_LABELERS = 6

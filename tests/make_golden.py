@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, LabelModel, MajorityLabelModel
-from driftvote.streams.synthetic import paper_blocks, simulate, swap
+from driftvote.streams import paper_blocks, simulate, swap
 
 from streams_for_tests import PAPERS_RULE
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from driftvote import AdaptiveLabelModel, DriftEvent, LabelerChange, drift
 from driftvote.report import Report, data, from_arrays
-from driftvote.streams.synthetic import simulate
+from driftvote.streams import simulate
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
 

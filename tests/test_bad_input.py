@@ -19,7 +19,7 @@ from driftvote import (
     WindowGrid,
 )
 from driftvote.accuracies import accuracies_from_sums
-from driftvote.streams.synthetic import simulate
+from driftvote.streams import simulate
 
 SIGNED = np.random.default_rng(0).choice([-1, 1], size=(200, 3))
 

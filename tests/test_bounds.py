@@ -11,7 +11,7 @@ import pytest
 from driftvote import AdaptiveLabelModel, theory
 from driftvote.kernels.bounds import accepts, comparison, threshold
 from driftvote.kernels.tallies import absorb_rows, sum_up
-from driftvote.streams.synthetic import simulate
+from driftvote.streams import simulate
 from driftvote.tallies import BOUNDS, WATCHED, empty_tally, n_statistics, watch_rule
 
 import naive

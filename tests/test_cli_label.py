@@ -18,7 +18,7 @@ from driftvote.cli import progress
 from driftvote.cli.pipeline import WriteBehind, read_ahead
 from driftvote.files import long
 from driftvote.files.table import Table
-from driftvote.streams.synthetic import swap
+from driftvote.streams import swap
 from test_files_bad import refused
 
 from streams_for_tests import random_stream, rows_for

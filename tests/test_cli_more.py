@@ -12,7 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel
-from driftvote.streams.scenarios import SCENARIOS, scenario
+from driftvote.streams import SCENARIOS, scenario
 from test_files_bad import refused
 
 from streams_for_tests import COMPILED, random_stream, rows_for

@@ -11,8 +11,8 @@ import driftvote
 from driftvote import CommitteeLabelModel, LabelerError, SettingError, theory
 from driftvote.committee import find_committee, worst_case
 from driftvote.models.committee_engine import CommitteeEngine, Plan
+from driftvote.streams import simulate
 from driftvote.streams.awa2 import LABELERS, Awa2
-from driftvote.streams.synthetic import simulate
 
 from streams_for_tests import DATA, needs_data, random_chunks, random_stream, rows_for
 

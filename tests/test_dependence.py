@@ -10,7 +10,7 @@ import pytest
 import driftvote
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel
 from driftvote.dependence import dependence
-from driftvote.streams.synthetic import simulate
+from driftvote.streams import simulate
 
 from streams_for_tests import rows_for
 

@@ -12,7 +12,7 @@ from driftvote.kernels.bits import GROUP
 from driftvote.kernels.block_estimates import find_strongest
 from driftvote.kernels.levels import WORTH_A_LOOK
 from driftvote.models import engine
-from driftvote.streams.synthetic import simulate
+from driftvote.streams import simulate
 
 from streams_for_tests import PAPERS_RULE, random_chunks, random_stream, rows_for
 

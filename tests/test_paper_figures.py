@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel, VoteError
+from driftvote.streams import simulate
 from driftvote.streams.awa2 import Awa2
-from driftvote.streams.synthetic import simulate
 
 import authors_coins
 from streams_for_tests import COMPILED, DATA, needs_data

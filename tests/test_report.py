@@ -24,7 +24,7 @@ from driftvote.bands import half_width
 from driftvote.report import Report, ReportBuilder, builder, data, from_arrays, report_from_json, report_to_json
 from driftvote.report.buckets import MAX_CELLS, max_buckets
 from driftvote.report.charts import charts
-from driftvote.streams.synthetic import simulate, swap
+from driftvote.streams import simulate, swap
 
 from reports_for_tests import dataclasses_of, full
 from streams_for_tests import COMPILED, PAPERS_RULE, random_chunks, random_stream, rows_for

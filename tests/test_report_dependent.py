@@ -9,8 +9,8 @@ import pytest
 from driftvote import AdaptiveLabelModel, CommitteeLabelModel, MajorityLabelModel
 from driftvote.report import ReportBuilder, from_arrays, page
 from driftvote.report.builder import RECENT_ROWS
+from driftvote.streams import simulate
 from driftvote.streams.awa2 import LABELERS, Awa2
-from driftvote.streams.synthetic import simulate
 
 from streams_for_tests import DATA, needs_data, rows_for
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from driftvote import SettingError
-from driftvote.streams import SCENARIOS, scenario, simulate
+from driftvote.streams import SCENARIOS, paper_blocks, scenario, simulate, swap
 from driftvote.streams.scenarios import COPYING
-from driftvote.streams.synthetic import paper_blocks, swap
 
 NAMES = list(SCENARIOS)
 

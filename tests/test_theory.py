@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from driftvote import AdaptiveLabelModel, theory
-from driftvote.streams.synthetic import simulate
+from driftvote.streams import simulate
 
 from streams_for_tests import PAPERS_RULE, rows_for
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from driftvote import SettingError, VoteError
-from driftvote.streams.permute import permuted
+from driftvote.streams import permute
 from driftvote.streams.wrench import load_wrench
 
 from streams_for_tests import DATA, needs_data
@@ -70,12 +70,12 @@ def test_malformed_files_are_named(tmp_path, split, labels, message):
 
 def test_permuting_keeps_the_votes_of_a_row_together():
     votes = np.tile(np.arange(5), (50_000, 1))
-    moved, rows = permuted(votes, seed=3, rate=1e-2)
+    moved, rows = permute(votes, seed=3, rate=1e-2)
     assert 400 < len(rows) < 600
     assert np.array_equal(np.sort(moved, axis=1), votes)
     changed = np.flatnonzero((moved[1:] != moved[:-1]).any(axis=1)) + 1
     assert set(changed) <= set(rows.tolist())
-    assert np.array_equal(permuted(votes, 3, 1e-2)[0], moved)
-    assert np.array_equal(permuted(votes, 3, 0.0)[0], votes)
+    assert np.array_equal(permute(votes, 3, 1e-2)[0], moved)
+    assert np.array_equal(permute(votes, 3, 0.0)[0], votes)
     with pytest.raises(SettingError, match="rate must lie between 0 and 1"):
-        permuted(votes, 3, 2.0)
+        permute(votes, 3, 2.0)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftvote.models import AdaptiveLabelModel
-from driftvote.streams.synthetic import paper_blocks
+from driftvote.streams import paper_blocks
 from experiments.output import COLOURS, ORANGE, Table, figure, legend_below, mark_rows, thousands
 from experiments.paper.measures import Claim, mean_and_spread, thin_out, verdict_of
 from experiments.runs import Numbers, Run

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel
-from driftvote.streams.permute import permuted
+from driftvote.streams import permute
 from driftvote.streams.wrench import WrenchDataset, load_wrench
 from experiments.output import (
     BLACK,
@@ -71,7 +71,7 @@ def load_dataset(data: str, name: str) -> WrenchDataset:
 def votes_of(data: str, name: str, setup: str, seed: int) -> npt.NDArray[Any]:
     """The stream of one run: the file's votes, with names shuffled now and then under "permute"."""
     votes = load_dataset(data, name).votes
-    return permuted(votes, seed, RATE)[0] if setup == PERMUTE else votes
+    return permute(votes, seed, RATE)[0] if setup == PERMUTE else votes
 
 
 def name_of(name: str, setup: str, what: object) -> str:
@@ -119,7 +119,7 @@ def _trace(data: str, name: str, setup: str, seed: int) -> Numbers:
     return {
         "rows": len(votes),
         "labelers": votes.shape[1],
-        "shuffles": permuted(gold.votes, seed, RATE)[1].tolist() if setup == PERMUTE else [],
+        "shuffles": permute(gold.votes, seed, RATE)[1].tolist() if setup == PERMUTE else [],
         "accuracy": {key: thin_out(100 * mean_of_next(found == gold.truth, SPAN)) for key, found in codes.items()},
         "weights": [thin_out(out.weights[:, place]) for place in range(votes.shape[1])],
         "windows": thin_out(out.windows),

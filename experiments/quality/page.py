@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from driftvote.streams.scenarios import SCENARIOS
+from driftvote.streams import SCENARIOS
 from experiments.output import BLACK, BLUE, COLOURS, GREY, ORANGE, Cells, Table, figure, markdown
 from experiments.quality.measures import BINS, BLOCKS
 from experiments.quality.models import ALL_PAST_DEFAULT, DEFAULT, MAJORITY, PAPER_ZERO, TRUE_WEIGHTS

@@ -17,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from driftvote.errors import DriftvoteError, SettingError, VoteError
+from driftvote.streams import SCENARIOS, permute, scenario
 from driftvote.streams.awa2 import Awa2
-from driftvote.streams.permute import permuted
-from driftvote.streams.scenarios import SCENARIOS, scenario
 from driftvote.streams.wrench import load_wrench
 
 Codes = npt.NDArray[np.signedinteger[Any]]
@@ -98,7 +97,7 @@ def load(data: str, spec: StreamSpec) -> GoldStream:
         return GoldStream(stream.votes, stream.truth, stream.n_classes, stream.accuracies)
     plain = _real(data, spec.name, spec.seed if spec.name == "awa2" else 0)
     if spec.group == PERMUTED:
-        return GoldStream(permuted(plain.votes, spec.seed)[0], plain.truth, plain.n_classes)
+        return GoldStream(permute(plain.votes, spec.seed)[0], plain.truth, plain.n_classes)
     if spec.group == SHUFFLED:
         order = np.random.default_rng([spec.seed, 7]).permutation(len(plain.truth))
         return GoldStream(plain.votes[order], plain.truth[order], plain.n_classes)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from driftvote.models import LabelModel
-from driftvote.streams.scenarios import scenario
+from driftvote.streams import scenario
 from experiments.quality.measures import average, unanimity
 from experiments.quality.models import DEFAULT, MODELS, TRUE_WEIGHTS, Factory, draws_randomly, paper_zero, settings_of
 from experiments.quality.streams import GROUPS, PLAIN, SEEDS, SYNTHETIC, Codes, StreamSpec, catalogue

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from driftvote.streams.scenarios import SCENARIOS
+from driftvote.streams import SCENARIOS
 from experiments.quality.models import ALL_PAST, ALL_PAST_DEFAULT, DEFAULT, MAJORITY, PAPER, PAPER_ZERO, TRUE_WEIGHTS
 from experiments.quality.streams import GROUPS, PERMUTED, PLAIN, SHUFFLED, SYNTHETIC
 

@@ -15,7 +15,7 @@ from driftvote.kernels.layout import Codes
 from driftvote.models import AdaptiveLabelModel, CommitteeLabelModel, FixedWindowLabelModel, MajorityLabelModel
 from driftvote.models.base import LabelModel
 from driftvote.report import from_arrays
-from driftvote.streams.synthetic import simulate
+from driftvote.streams import simulate
 
 ROWS = 3000
 

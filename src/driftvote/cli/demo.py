@@ -15,7 +15,7 @@ from driftvote.files.write import write_table
 from driftvote.kernels.layout import Ints
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabeledStream, MajorityLabelModel
 from driftvote.report import from_arrays, write_report
-from driftvote.streams.synthetic import SimulatedStream, swap
+from driftvote.streams import SimulatedStream, swap
 
 
 def demo(

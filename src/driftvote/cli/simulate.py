@@ -17,8 +17,7 @@ from driftvote.files.atomic import WholeFiles
 from driftvote.files.numpy import CLASSES, LABELERS, VOTES
 from driftvote.files.table import BATCH, format_of
 from driftvote.files.write import open_writer
-from driftvote.streams.scenarios import SCENARIOS, scenario
-from driftvote.streams.synthetic import SimulatedStream
+from driftvote.streams import SCENARIOS, SimulatedStream, scenario
 from driftvote.votes import declare_votes
 
 _NAMES = ", ".join(SCENARIOS)

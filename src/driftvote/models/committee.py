@@ -53,7 +53,7 @@ class CommitteeLabelModel(AdaptiveLabelModel):
     --------
     Four labelers that are right 85 times in 100, as verified labels show, and two copies of the last:
 
-    >>> from driftvote.streams.synthetic import simulate
+    >>> from driftvote.streams import simulate
     >>> votes = simulate(np.full((40_000, 4), 0.85), seed=1).votes[:, [0, 1, 2, 3, 3, 3]]
     >>> model = CommitteeLabelModel(accuracies={f"labeler_{i}": (0.84, 1) for i in range(6)})
     >>> step = model.label_stream(votes)[-1]

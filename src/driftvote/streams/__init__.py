@@ -1,6 +1,14 @@
-"""Sources of rows: simulated streams with their truth, and the data of published experiments."""
+"""Streams of votes: simulated ones with their truth, and the data of published experiments."""
 
-from driftvote.streams.scenarios import SCENARIOS, Scenario, scenario
-from driftvote.streams.synthetic import SimulatedStream, simulate
+from driftvote.streams.scenarios import (
+    SCENARIOS,
+    Scenario,
+    SimulatedStream,
+    paper_blocks,
+    permute,
+    scenario,
+    simulate,
+    swap,
+)
 
-__all__ = ["SCENARIOS", "Scenario", "SimulatedStream", "scenario", "simulate"]
+__all__ = ["SCENARIOS", "Scenario", "SimulatedStream", "paper_blocks", "permute", "scenario", "simulate", "swap"]

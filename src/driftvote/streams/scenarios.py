@@ -1,4 +1,4 @@
-"""Kinds of drift by name: streams whose truth and accuracies are known, from one seed.
+"""Simulated streams whose truth and accuracies are known at every row: kinds of drift by name, from one seed.
 
 >>> stream = scenario("one-fails", n_rows=1000, seed=3)
 >>> stream.votes.shape, stream.borders, stream.accuracies[499, 0], stream.accuracies[500, 0]
@@ -7,20 +7,121 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from driftvote.errors import SettingError
-from driftvote.kernels.layout import Floats
-from driftvote.streams.synthetic import SimulatedStream, simulate
+from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
 
 
 @dataclass(frozen=True)
-class World:
-    """How a stream is drawn: what holds at every row."""
+class SimulatedStream:
+    """Votes with their true labels and the labelers' accuracies, which are unknown in practice."""
+
+    votes: Codes  # (rows, labelers): class codes, -1 abstains
+    truth: Ints  # (rows,)
+    accuracies: Floats  # (rows, labelers): when voting
+    n_classes: int
+    borders: tuple[int, ...] = ()  # rows at which a new regime begins
+
+    def score(self, codes: Ints, part: slice = slice(None)) -> float:
+        """Share of the rows in `part` that are labeled right; a tied row counts 1/K."""
+        right = np.where(codes < 0, 1.0 / self.n_classes, codes == self.truth)
+        return float(right[part].mean())
+
+
+def simulate(
+    accuracies: Floats,
+    seed: int,
+    n_classes: int = 2,
+    coverage: float | Floats = 1.0,
+    borders: tuple[int, ...] = (),
+    class_balance: Floats | None = None,
+) -> SimulatedStream:
+    """A stream of independent labelers with the given accuracies; wrong votes fall evenly on the other classes.
+
+    `accuracies` is a table of rows x labelers, or of rows x labelers x classes when a labeler is better at one class
+    than at another; the stream then holds the averages over the classes of each row. `class_balance` is a table of
+    rows x classes, the shares of the classes; without it all classes are equally likely.
+
+    >>> stream = simulate(np.full((1000, 3), 0.9), seed=0)
+    >>> bool(abs((stream.votes == stream.truth[:, None]).mean() - 0.9) < 0.02)
+    True
+    """
+    accuracies = np.asarray(accuracies, np.float64)
+    if accuracies.ndim not in (2, 3) or not ((accuracies >= 0) & (accuracies <= 1)).all():
+        raise SettingError("accuracies must be a table of rows x labelers with values from 0 to 1")
+    if accuracies.ndim == 3 and accuracies.shape[2] != n_classes:
+        raise SettingError(f"accuracies by class must have {n_classes} classes, not {accuracies.shape[2]}")
+    rng = np.random.default_rng(seed)
+    truth = _truth(rng, len(accuracies), n_classes, class_balance)
+    now, on_average = accuracies, accuracies
+    if accuracies.ndim == 3:
+        shares = np.full((len(truth), n_classes), 1 / n_classes) if class_balance is None else class_balance
+        now = np.take_along_axis(accuracies, truth[:, None, None], axis=2)[:, :, 0]
+        on_average = (accuracies * shares[:, None, :]).sum(axis=2)
+    right = rng.random(now.shape) < now
+    wrong = (truth[:, None] + rng.integers(1, n_classes, size=now.shape)) % n_classes
+    votes = np.where(right, truth[:, None], wrong)
+    votes[rng.random(now.shape) >= coverage] = -1
+    return SimulatedStream(votes.astype(code_dtype(n_classes)), truth, on_average, n_classes, borders)
+
+
+def _truth(rng: np.random.Generator, n_rows: int, n_classes: int, balance: Floats | None) -> Ints:
+    if balance is None:
+        return rng.integers(n_classes, size=n_rows)
+    if balance.shape != (n_rows, n_classes) or (balance < 0).any() or not np.allclose(balance.sum(axis=1), 1):
+        raise SettingError("class_balance must be a table of rows x classes, each row adding up to 1")
+    below = np.cumsum(balance, axis=1)[:, :-1]
+    return (rng.random((n_rows, 1)) >= below).sum(axis=1)
+
+
+def swap(n_rows: int = 20_000, seed: int = 0) -> SimulatedStream:
+    """Three good labelers and two poor ones that change places half-way.
+
+    The stream on which a label model fitted to all the data does worse than a majority vote.
+    """
+    half = n_rows // 2
+    before, after = [0.9, 0.9, 0.9, 0.55, 0.55], [0.55, 0.55, 0.55, 0.9, 0.9]
+    return simulate(np.array([before] * half + [after] * (n_rows - half)), seed, borders=(half,))
+
+
+def paper_blocks(block: int = 5_000, seed: int = 0) -> SimulatedStream:
+    """The paper's synthetic stream: blocks of T, 2T and T rows, one labeler of three poor in each."""
+    regimes = [([0.6, 0.9, 0.9], block), ([0.9, 0.6, 0.9], 2 * block), ([0.9, 0.9, 0.6], block)]
+    rows = np.concatenate([np.tile(accuracy, (length, 1)) for accuracy, length in regimes])
+    return simulate(rows, seed, borders=(block, 3 * block))
+
+
+def permute(votes: Codes, seed: int, rate: float = 1e-3) -> tuple[Codes, Ints]:
+    """Votes under shuffled names, and the rows at which the names were shuffled.
+
+    Before each row, with probability `rate`, the labelers' names are shuffled anew; they stay so until the next
+    time.
+
+    >>> votes = np.arange(12).reshape(4, 3)
+    >>> moved, rows = permute(votes, seed=1, rate=1.0)
+    >>> rows, bool((np.sort(moved, axis=1) == votes).all())
+    (array([0, 1, 2, 3]), True)
+    """
+    if not 0.0 <= rate <= 1.0:
+        raise SettingError(f"rate must lie between 0 and 1, not {rate!r}")
+    rng = np.random.default_rng(seed)
+    rows = np.flatnonzero(rng.random(len(votes)) < rate)
+    moved = votes.copy()
+    for first, last in zip(rows, [*rows[1:], len(votes)], strict=False):
+        moved[first:last] = votes[first:last, rng.permutation(votes.shape[1])]
+    return moved, rows
+
+
+# -- scenarios ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StreamRecipe:
+    """How a stream is drawn, row by row."""
 
     accuracies: Floats  # rows x labelers, or rows x labelers x classes
     borders: tuple[int, ...] = ()
@@ -30,8 +131,8 @@ class World:
 
 
 @dataclass(frozen=True)
-class Size:
-    """What a world is made for; `seed` is for the worlds that are drawn themselves."""
+class StreamSize:
+    """The size of a stream; `seed` is for scenarios whose accuracies are drawn too."""
 
     rows: int
     labelers: int
@@ -54,7 +155,7 @@ class Scenario:
 
     name: str
     drift: str
-    world: Callable[[Size], World]
+    make: Callable[[StreamSize], StreamRecipe]
     n_rows: int = 20_000
     n_labelers: int = 5
     n_classes: int = 2
@@ -84,18 +185,18 @@ def scenario(
     if name not in SCENARIOS:
         raise SettingError(f"there is no scenario {name!r}; choose {', '.join(SCENARIOS)}")
     usual = SCENARIOS[name]
-    size = Size(
+    size = StreamSize(
         _at_least("n_rows", n_rows, 1, usual.n_rows),
         _at_least("n_labelers", n_labelers, 3, usual.n_labelers),
         _at_least("n_classes", n_classes, 2, usual.n_classes),
         _at_least("seed", seed, 0, 0),
     )
-    world = usual.world(size)
+    spec = usual.make(size)
     # Six decimals: sines may differ in their last bits between machines, the drawn votes must not.
     stream = simulate(
-        np.round(world.accuracies, 6), size.seed, size.classes, world.coverage, world.borders, world.class_balance
+        np.round(spec.accuracies, 6), size.seed, size.classes, spec.coverage, spec.borders, spec.class_balance
     )
-    return _with_copies(stream, world, size) if world.copies else stream
+    return _with_copies(stream, spec, size) if spec.copies else stream
 
 
 def _at_least(name: str, value: int | None, least: int, usual: int) -> int:
@@ -106,14 +207,14 @@ def _at_least(name: str, value: int | None, least: int, usual: int) -> int:
     return int(value)
 
 
-def _with_copies(stream: SimulatedStream, world: World, size: Size) -> SimulatedStream:
+def _with_copies(stream: SimulatedStream, spec: StreamRecipe, size: StreamSize) -> SimulatedStream:
     votes, accuracies = stream.votes.copy(), stream.accuracies.copy()
     rng = np.random.default_rng([size.seed, 2])
-    for place in world.copies:
+    for place in spec.copies:
         repeats = rng.random(size.rows) < COPYING
         votes[repeats, place] = votes[repeats, 0]
         accuracies[:, place] = COPYING * accuracies[:, 0] + (1 - COPYING) * accuracies[:, place]
-    return dataclasses.replace(stream, votes=votes, accuracies=accuracies)
+    return replace(stream, votes=votes, accuracies=accuracies)
 
 
 def _blocks(rows: int, borders: Sequence[int], regimes: Sequence[Floats]) -> Floats:
@@ -124,103 +225,103 @@ def _blocks(rows: int, borders: Sequence[int], regimes: Sequence[Floats]) -> Flo
     )
 
 
-def _evenly(size: Size, low: float, high: float) -> Floats:
+def _evenly(size: StreamSize, low: float, high: float) -> Floats:
     """Accuracies from high to low in even steps."""
     return np.linspace(high, low, size.labelers)
 
 
-def _good_and_poor(size: Size) -> tuple[Floats, Floats]:
+def _good_and_poor(size: StreamSize) -> tuple[Floats, Floats]:
     """Three in five are good, the others poor; and the same with their places changed."""
     good = np.arange(size.labelers) < round(0.6 * size.labelers)
     return np.where(good, 0.9, 0.55), np.where(good, 0.55, 0.9)
 
 
-def _drawn(size: Size, borders: tuple[int, ...], low: float, high: float) -> World:
-    """New accuracies for everybody at every border."""
+def _drawn(size: StreamSize, borders: tuple[int, ...], low: float, high: float) -> StreamRecipe:
+    """New accuracies for every labeler at every border."""
     rng = np.random.default_rng([size.seed, 1])
     regimes = rng.uniform(low, high, size=(len(borders) + 1, size.labelers))
-    return World(_blocks(size.rows, borders, list(regimes)), borders)
+    return StreamRecipe(_blocks(size.rows, borders, list(regimes)), borders)
 
 
-def _stationary(size: Size) -> World:
-    return World(np.tile(_evenly(size, 0.6, 0.9), (size.rows, 1)))
+def _stationary(size: StreamSize) -> StreamRecipe:
+    return StreamRecipe(np.tile(_evenly(size, 0.6, 0.9), (size.rows, 1)))
 
 
-def _swap(size: Size) -> World:
+def _swap(size: StreamSize) -> StreamRecipe:
     borders = (size.rows // 2,)
-    return World(_blocks(size.rows, borders, _good_and_poor(size)), borders)
+    return StreamRecipe(_blocks(size.rows, borders, _good_and_poor(size)), borders)
 
 
-def _abrupt(size: Size) -> World:
+def _abrupt(size: StreamSize) -> StreamRecipe:
     return _drawn(size, size.at(0.15, 0.4, 0.5, 0.8), 0.55, 0.95)
 
 
-def _gradual(size: Size) -> World:
+def _gradual(size: StreamSize) -> StreamRecipe:
     first = _evenly(size, 0.55, 0.95)
-    return World(first + (first[::-1] - first) * size.time)
+    return StreamRecipe(first + (first[::-1] - first) * size.time)
 
 
-def _recurring(size: Size) -> World:
+def _recurring(size: StreamSize) -> StreamRecipe:
     borders = size.at(*(step / 8 for step in range(1, 8)))
-    return World(_blocks(size.rows, borders, _good_and_poor(size) * 4), borders)
+    return StreamRecipe(_blocks(size.rows, borders, _good_and_poor(size) * 4), borders)
 
 
-def _abstaining(size: Size) -> World:
+def _abstaining(size: StreamSize) -> StreamRecipe:
     # The last labeler votes most: in each half a good one and a poor one are rarely heard.
-    return dataclasses.replace(_swap(size), coverage=np.linspace(0.2, 0.8, size.labelers))
+    return replace(_swap(size), coverage=np.linspace(0.2, 0.8, size.labelers))
 
 
-def _many_classes(size: Size) -> World:
+def _many_classes(size: StreamSize) -> StreamRecipe:
     # Range and usual length were picked for figures near those known of K = 5, n = 7, eight blocks: majority 91.4, true
     # weights 94.1. The gap to the true weights shrinks with the length: 0.31 points at 20,000 rows, 0.19 at 40,000,
     # 0.10 at 80,000 (the paper's rule, ten seeds).
     return _drawn(size, size.at(*(step / 8 for step in range(1, 8))), 0.4, 0.85)
 
 
-def _paper(size: Size) -> World:
+def _paper(size: StreamSize) -> StreamRecipe:
     borders = size.at(0.25, 0.75)
     regimes = [np.where(np.arange(size.labelers) == poor, 0.6, 0.9) for poor in range(3)]
-    return World(_blocks(size.rows, borders, regimes), borders)
+    return StreamRecipe(_blocks(size.rows, borders, regimes), borders)
 
 
-def _one_fails(size: Size) -> World:
+def _one_fails(size: StreamSize) -> StreamRecipe:
     before = _evenly(size, 0.7, 0.9)
     after = before.copy()
     after[0] = 1 / size.classes
     borders = (size.rows // 2,)
-    return World(_blocks(size.rows, borders, [before, after]), borders)
+    return StreamRecipe(_blocks(size.rows, borders, [before, after]), borders)
 
 
-def _class_balance(size: Size) -> World:
+def _class_balance(size: StreamSize) -> StreamRecipe:
     """The share of class 0 goes from 0.2 to 0.8 and back; labelers are good at class 0 or at the others in turn."""
     share = 0.5 - 0.3 * np.cos(2 * np.pi * size.time)
     rest = np.repeat((1 - share) / (size.classes - 1), size.classes - 1, axis=1)
     at_zero = np.arange(size.classes) == 0
     by_class = [np.where(at_zero == (place % 2 == 0), 0.9, 0.65) for place in range(size.labelers)]
     accuracies = np.broadcast_to(np.array(by_class), (size.rows, size.labelers, size.classes))
-    return World(accuracies, class_balance=np.hstack([share, rest]).round(6))
+    return StreamRecipe(accuracies, class_balance=np.hstack([share, rest]).round(6))
 
 
-def _coverage(size: Size) -> World:
+def _coverage(size: StreamSize) -> StreamRecipe:
     often = np.where(np.arange(size.labelers) < round(0.6 * size.labelers), 0.9, 0.2)
     borders = size.at(1 / 3, 2 / 3)
     accuracies = np.tile(_evenly(size, 0.65, 0.9), (size.rows, 1))
-    return World(accuracies, borders, coverage=_blocks(size.rows, borders, [often, 1.1 - often, often]))
+    return StreamRecipe(accuracies, borders, coverage=_blocks(size.rows, borders, [often, 1.1 - often, often]))
 
 
-def _sinusoids(size: Size) -> World:
+def _sinusoids(size: StreamSize) -> StreamRecipe:
     phase = np.arange(size.labelers) / size.labelers
-    return World(0.7 + 0.15 * np.sin(2 * np.pi * (np.arange(size.rows)[:, None] / PERIOD + phase)))
+    return StreamRecipe(0.7 + 0.15 * np.sin(2 * np.pi * (np.arange(size.rows)[:, None] / PERIOD + phase)))
 
 
-def _together(size: Size) -> World:
-    return World(np.repeat(0.75 + 0.15 * np.cos(2 * np.pi * size.time), size.labelers, axis=1))
+def _together(size: StreamSize) -> StreamRecipe:
+    return StreamRecipe(np.repeat(0.75 + 0.15 * np.cos(2 * np.pi * size.time), size.labelers, axis=1))
 
 
-def _copies(size: Size) -> World:
+def _copies(size: StreamSize) -> StreamRecipe:
     copies = tuple(range(1, max(2, size.labelers // 2)))
     accuracies = np.where(np.arange(size.labelers) <= copies[-1], 0.65, 0.8)
-    return World(np.tile(accuracies, (size.rows, 1)), copies=copies)
+    return StreamRecipe(np.tile(accuracies, (size.rows, 1)), copies=copies)
 
 
 SCENARIOS: dict[str, Scenario] = {
