@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import json
 import re
+from datetime import datetime, timedelta, timezone
 
 import numpy as np
 import pyarrow as pa
@@ -110,8 +111,8 @@ def test_gold_is_compared_with_the_models(stream, report):
         FixedWindowLabelModel(window=None, n_classes=N_CLASSES, votes="snorkel"),
     ]
     known = gold >= 0
-    said = [out.codes, *(model.label_stream(votes).codes for model in others)]
-    for score, codes in zip(report.gold.scores, said, strict=True):
+    labels = [out.codes, *(model.label_stream(votes).codes for model in others)]
+    for score, codes in zip(report.gold.scores, labels, strict=True):
         right = np.where(codes < 0, 1 / N_CLASSES, codes == gold)[known]
         assert score.accuracy == pytest.approx(right.mean(), abs=1e-4)
     assert report.gold.rows == known.sum()
@@ -344,13 +345,16 @@ def test_from_arrays_takes_what_label_stream_takes():
     assert "<li>300 rows" in report._repr_html_()
 
 
-@pytest.mark.parametrize("kind", ["number", "date", "text", "repeated", "daily"])
+@pytest.mark.parametrize("kind", ["number", "date", "aware", "text", "repeated", "daily"])
 def test_times_are_an_axis_where_they_grow(kind):
     n = 2_500 if COMPILED else 300
     votes = random_stream(4, n, 3)
     times = {
         "number": np.arange(n) * 0.5,
         "date": np.datetime64("2026-01-01") + np.arange(n),
+        "aware": [
+            datetime(2026, 1, 1, 1, tzinfo=timezone(timedelta(hours=1))) + timedelta(days=row) for row in range(n)
+        ],
         "text": [f"2026-01-01T{row // 3600:02}:{row // 60 % 60:02}:{row % 60:02}" for row in range(n)],
         "repeated": ["spring"] * n,
         "daily": np.datetime64("2026-01-01") + np.arange(n) // 50,
@@ -363,9 +367,9 @@ def test_times_are_an_axis_where_they_grow(kind):
     if kind == "daily":
         assert axis["ticktext"][0] == "2026-01-01<br>0"
     assert len(line.first_time) == len(line.first_row) == len(line.last_time)
-    if kind == "date":
+    if kind in ("date", "aware"):
         assert line.first_time[0] == "2026-01-01"
-        assert line.last_time[-1] == str(times[-1])
+        assert line.last_time[-1] == str(np.datetime64("2026-01-01") + n - 1)
     if kind == "number":
         assert line.last_time[-1] == (n - 1) * 0.5
 
@@ -385,6 +389,7 @@ def test_streams_at_the_edge():
     assert len(wide.classes) == 200
     assert wide.classes[-1].name == "other classes"
     assert wide.classes[-1].votes == (votes >= 199).sum()
+    assert {who.usual_class for who in wide.labelers} == {"other classes"}
     assert len(wide.gold.confusion_classes) == 12
     assert sum(map(sum, wide.gold.confusion)) == 400
 

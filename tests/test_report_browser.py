@@ -103,17 +103,17 @@ def test_charts_draw_and_fit(browser, demo, size):
             assert box["x"] + box["width"] <= size["width"]
 
 
-def test_hover_tells_the_values(browser, demo):
+def test_hover_shows_the_values(browser, demo):
     with opened(browser, demo) as tab:
         plot = chart(tab, "accuracy").locator(".nsewdrag").first
         plot.scroll_into_view_if_needed()
         box = plot.bounding_box()
         tab.mouse.move(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2)
         tab.wait_for_selector('.chart[data-chart="accuracy"] .hoverlayer .legend')
-        told = chart(tab, "accuracy").locator(".hoverlayer").text_content()
-        assert "row 5," in told or "row 4," in told
-        assert "labeler_4" in told
-        assert "%" in told
+        text = chart(tab, "accuracy").locator(".hoverlayer").text_content()
+        assert "row 5," in text or "row 4," in text
+        assert "labeler_4" in text
+        assert "%" in text
 
 
 def test_the_legend_and_the_table_switch_lines(browser, demo):

@@ -49,7 +49,7 @@ def test_chunks_do_not_show():
 
 
 def test_dependence_is_that_of_the_last_rows():
-    """Of models without windows the last RECENT_ROWS rows; whatever the batches, and whoever joins in between."""
+    """Of models without windows the last RECENT_ROWS rows; whatever the batches, also when a labeler joins."""
     votes = simulate(np.full((RECENT_ROWS + 3_000, 5), 0.8), seed=1).votes
     votes[-RECENT_ROWS:, 1] = votes[-RECENT_ROWS:, 0]
     model = MajorityLabelModel()

@@ -94,7 +94,7 @@ def other(value, name):
     if isinstance(value, list) and value and isinstance(value[0], list):
         return [other(value[0], ""), *value[1:]]
     if isinstance(value, list):
-        # The time at which the last bucket ends is told, those of the others are not.
+        # The time at which the last bucket ends is shown, those of the others are not.
         # Of the agreements, the first is that of a labeler with itself, which is not drawn.
         place = len(value) - 1 if name == "last_time" else min(1, len(value) - 1)
         return [*value[:place], other(value[place], "") if value else 1, *value[place + 1 :]]

@@ -37,14 +37,11 @@ MAX_CLASSES_SHOWN = 200  # classes that are counted one by one; those after them
 EXAMPLES = 12
 DOUBTFUL = 20
 MAX_EXAMPLE_VOTES = 400
-
 RECENT_ROWS = 8192  # rows at the end of the stream in which dependence is looked for, unless the last window is shorter
 SHORT_WINDOW = 64  # estimates from fewer rows are too noisy for extremes and changes
 LABELERS_SHOWN = 6  # labelers that the accuracy chart shows when the page opens
 DROP = 4  # a window that shrinks to one part in so many is a sharp fall
-GOLD_RANGES, GOLD_RANGE_ROWS = 50, 100
-"""Accuracy against the true labels is measured in at most 50 row ranges of at least 100 rows."""
-
+GOLD_RANGES, GOLD_RANGE_ROWS = 50, 100  # accuracy over time: at most so many row ranges, of at least so many rows
 CONFUSION_CLASSES = 12  # classes of the confusion matrix; the rarest are put together
 METHODS = ("driftvote", "majority vote", "all past")
 
@@ -102,7 +99,10 @@ class ReportBuilder:
         self.title, self.source = str(title), str(source)
         self.settings, self.reading = dict(settings or {}), dict(reading or {})
         self.has_gold, self.review_below = has_gold, float(review_below)
-        self._counts = StreamCounts(len(self.labelers), min(len(self.classes), MAX_CLASSES_SHOWN))
+        self._classes_shown = self.classes
+        if len(self.classes) > MAX_CLASSES_SHOWN:
+            self._classes_shown = [*self.classes[: MAX_CLASSES_SHOWN - 1], "other classes"]
+        self._counts = StreamCounts(len(self.labelers), len(self._classes_shown))
         self._all_past = FixedWindowLabelModel(window=None, n_classes=len(self.classes), votes="snorkel")
         self._differing, self._doubtful = _Sample(EXAMPLES), _Sample(DOUBTFUL)
         self._estimator = "triplet"
@@ -265,7 +265,7 @@ class ReportBuilder:
             ),
             reading=show_settings(self.reading),
             settings=show_settings(self.settings),
-            labelers=summarize_labelers(counts, self.labelers, self.classes, timeline),
+            labelers=summarize_labelers(counts, self.labelers, self._classes_shown, timeline),
             classes=self._summarize_classes(),
             timeline=timeline,
             window_drops=find_window_drops(timeline),
@@ -283,9 +283,7 @@ class ReportBuilder:
         return replace(report, findings=write_findings(report))
 
     def _summarize_classes(self) -> list[data.ClassSummary]:
-        names, totals = self.classes, self._counts.totals
-        if len(names) > MAX_CLASSES_SHOWN:
-            names = [*names[: MAX_CLASSES_SHOWN - 1], "other classes"]
+        totals, names = self._counts.totals, self._classes_shown
         votes, labels = totals["votes_by_class"].sum(axis=0).tolist(), totals["labels_by_class"].tolist()
         gold = totals["confusion"].sum(axis=1).tolist() if self.has_gold else [None] * len(names)
         return [data.ClassSummary(*one) for one in zip(names, votes, labels, gold, strict=True)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from html import escape
+from itertools import groupby
 from math import log10
 from typing import Any
 
@@ -33,16 +34,11 @@ class TimeAxis:
     def __init__(self, line: Timeline) -> None:
         self.line = line
         self.by_time = line.by_time
-        self.x = [self.place_of(t, t) for t in range(len(line.first_row))]
+        self.times: list[Time] = line.first_time or [None] * len(line.first_row)
+        self.x = [self.place(*bucket) for bucket in zip(line.first_row, line.last_row, self.times, strict=True)]
 
-    def place_of(self, first: int, last: int) -> Any:
-        """The place of neighbouring buckets: the time at which they begin, or their middle row."""
-        if self.by_time:
-            return self.line.first_time[first]
-        return self.middle(self.line.first_row[first], self.line.last_row[last], None)
-
-    def middle(self, first: int, last: int, time: Time) -> Any:
-        """The place of a range of rows: the time at which it begins, or its middle."""
+    def place(self, first: int, last: int, time: Time) -> Any:
+        """The place of consecutive rows: the time of the first one, or their middle."""
         if self.by_time:
             return time
         total = first + last
@@ -79,16 +75,12 @@ class TimeAxis:
         """The outline between two lines, one for each run without gaps; a single point has no area and is left out."""
         x: list[Any] = []
         y: list[Any] = []
-        start = 0
-        while start < len(low):
-            end = start
-            while end < len(low) and low[end] is not None:
-                end += 1
-            if end > start + 1:
-                gap: list[Any] = [None] if x else []
-                x += gap + self.x[start:end] + self.x[start:end][::-1]
-                y += gap + low[start:end] + high[start:end][::-1]
-            start = max(end, start + 1)
+        for known, run in groupby(range(len(low)), key=lambda t: low[t] is not None):
+            places = list(run)
+            if known and len(places) > 1:
+                gap = [None] if x else []
+                x += gap + [self.x[t] for t in places + places[::-1]]
+                y += gap + [low[t] for t in places] + [high[t] for t in places[::-1]]
         return {"x": x, "y": y, "fill": "toself", "showlegend": False, "hoverinfo": "skip"}
 
     def grouped(self, table: list[list[Any]]) -> tuple[list[Any], list[list[Any]]]:
@@ -99,7 +91,8 @@ class TimeAxis:
         rows = np.array(last) - np.array(first) + 1
         means = np.add.reduceat(np.array(table, np.float64) * rows, starts, axis=1) / np.add.reduceat(rows, starts)
         ends = np.append(starts[1:], n) - 1
-        return [self.place_of(a, b) for a, b in zip(starts.tolist(), ends.tolist(), strict=True)], rounded(means)
+        pairs = zip(starts.tolist(), ends.tolist(), strict=True)
+        return [self.place(first[a], last[b], self.times[a]) for a, b in pairs], rounded(means)
 
 
 def short(name: str, most: int = 22) -> str:
@@ -166,13 +159,18 @@ def accuracy_chart(report: Report, axis: TimeAxis) -> Figure:
     # Labelers that are shown when the page opens get the first colours.
     order = sorted(range(n), key=lambda place: not report.labelers[place].shown)
     rank = {place: rank for rank, place in enumerate(order)}
-    for place, who in enumerate(report.labelers):
-        shared: Figure = {"type": "scatter", "mode": "lines", "legendgroup": f"labeler-{place}", "visible": who.shown}
+    for place, labeler in enumerate(report.labelers):
+        shared: Figure = {
+            "type": "scatter",
+            "mode": "lines",
+            "legendgroup": f"labeler-{place}",
+            "visible": labeler.shown,
+        }
         bands.append({**shared, **axis.ribbon(line.band_low[place], line.band_high[place]), "line": {"width": 0}})
         ends = zip(line.accuracy_low[place], line.accuracy_high[place], strict=True)
         span = {"customdata": [list(pair) for pair in ends]} if line.step > 1 else {}
         lines.append({
-            **shared, "name": short(who.name), "x": axis.x, "y": line.accuracy[place], "connectgaps": False, **span,
+            **shared, "name": short(labeler.name), "x": axis.x, "y": line.accuracy[place], "connectgaps": False, **span,
             "line": {"width": 2, "dash": DASHES[rank[place] // COLOURS % len(DASHES)]},
             "hovertemplate": "%{y:.1%}" + (", %{customdata[0]:.0%} to %{customdata[1]:.0%}" if span else ""),
         })  # fmt: skip
@@ -188,8 +186,8 @@ def window_chart(report: Report, axis: TimeAxis) -> Figure:
     ribbon = {
         "type": "scatter",
         "mode": "lines",
-        "line": {"width": 1},
         **axis.ribbon(line.window_low, line.window_high),
+        "line": {"width": 1},
     }
     mean = {
         "type": "scatter", "mode": "lines", "x": axis.x, "y": line.window_mean, "name": "window",
@@ -214,7 +212,7 @@ def coverage_chart(report: Report, axis: TimeAxis) -> Figure:
     trace = {
         "type": "heatmap", "x": x, "y": list(range(n)), "z": values, "zmin": 0,
         "zmax": next(end for end in (0.1, 0.25, 0.5, 1.0) if most <= end),
-        "text": [[escape(who.name, quote=False)] * len(x) for who in report.labelers],
+        "text": [[escape(labeler.name, quote=False)] * len(x) for labeler in report.labelers],
         "hovertemplate": "%{text}: voted on %{z:.0%} of these rows<extra></extra>",
         "colorbar": colour_bar("voted"), "xgap": 0, "ygap": 1 if n <= 80 else 0,
     }  # fmt: skip
@@ -240,7 +238,7 @@ def agreement_chart(report: Report) -> Figure:
     """How often each pair of labelers casts the same vote, as a heat map."""
     n = len(report.labelers)
     share = [[None if i == j else value for j, value in enumerate(row)] for i, row in enumerate(report.agreement.share)]
-    names = [short(who.name, 40) for who in report.labelers]
+    names = [short(labeler.name, 40) for labeler in report.labelers]
     trace: Figure = {
         "type": "heatmap", "x": list(range(n)), "y": list(range(n)), "z": share,
         "customdata": [[[names[i], names[j], report.agreement.rows[i][j]] for j in range(n)] for i in range(n)],
@@ -260,7 +258,7 @@ def agreement_chart(report: Report) -> Figure:
 def gold_chart(report: Report, axis: TimeAxis) -> Figure:
     """Accuracy against the true labels over time."""
     assert report.gold is not None
-    x = [axis.middle(part.first_row, part.last_row, part.time) for part in report.gold.stretches]
+    x = [axis.place(part.first_row, part.last_row, part.time) for part in report.gold.stretches]
     data = [
         {
             "type": "scatter", "mode": "lines" if len(x) > 1 else "markers", "x": x, "y": score.over_time,

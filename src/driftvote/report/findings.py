@@ -145,16 +145,19 @@ def _window(report: Report) -> str:
 
 
 def _changes(labelers: list[data.LabelerSummary]) -> str:
-    moved = sorted((who for who in labelers if who.changed), key=_distance, reverse=True)
+    moved = sorted((labeler for labeler in labelers if labeler.changed), key=_distance, reverse=True)
     if not moved:
         return "No labeler's accuracy moved by more than independent errors explain."
-    names = [f"{brief(who.name)} from {percent(who.before or 0)} to {percent(who.after or 0)}" for who in moved[:4]]
+    names = [
+        f"{brief(labeler.name)} from {percent(labeler.before or 0)} to {percent(labeler.after or 0)}"
+        for labeler in moved[:4]
+    ]
     names += [f"and {len(moved) - 4:,} more"] if len(moved) > 4 else []
     return f"Accuracies that moved by more than independent errors explain: {'; '.join(names)}."
 
 
-def _distance(who: data.LabelerSummary) -> float:
-    return abs((who.after or 0) - (who.before or 0))
+def _distance(labeler: data.LabelerSummary) -> float:
+    return abs((labeler.after or 0) - (labeler.before or 0))
 
 
 def _differences(found: data.MajorityDifferences, n_rows: int) -> str:
@@ -198,7 +201,7 @@ def write_titles(report: Report) -> dict[str, str]:
 
 
 def _accuracy_title(labelers: list[data.LabelerSummary]) -> str:
-    moved = [who for who in labelers if who.changed]
+    moved = [labeler for labeler in labelers if labeler.changed]
     if not moved:
         return "No labeler's accuracy moved beyond noise"
     most = max(moved, key=_distance)
@@ -220,15 +223,15 @@ def _coverage_title(report: Report) -> str:
     tally = report.tally
     if not tally.abstentions:
         return "Every labeler voted on every row"
-    least = min(report.labelers, key=lambda who: who.coverage)
-    most = max(report.labelers, key=lambda who: who.coverage)
+    least = min(report.labelers, key=lambda labeler: labeler.coverage)
+    most = max(report.labelers, key=lambda labeler: labeler.coverage)
     cast = percent(tally.votes, tally.votes + tally.abstentions)
     ends = f"from {percent(least.coverage)} ({brief(least.name)}) to {percent(most.coverage)} ({brief(most.name)})"
     return f"{cast} of all possible votes were cast, {ends}"
 
 
 def _agreement_title(report: Report) -> str:
-    names, rows = [brief(who.name) for who in report.labelers], report.agreement.rows
+    names, rows = [brief(labeler.name) for labeler in report.labelers], report.agreement.rows
     table = enumerate(report.agreement.share)
     pairs = [(value, i, j) for i, line in table for j, value in enumerate(line) if j > i and value is not None]
     pairs = [(value, i, j) for value, i, j in pairs if rows[i][j] >= MIN_COMMON_ROWS] or pairs
@@ -253,8 +256,8 @@ def _events_title(events: list[DriftEvent]) -> str:
     if not events:
         return "No drift event"
     names = list(dict.fromkeys(name for event in events for name in event.names))
-    who = f"; {names[0]} changed" if len(names) == 1 else f"; {len(names)} labelers changed" if names else ""
-    return f"{counted(len(events), 'drift event')}{who}"
+    changed = f"; {names[0]} changed" if len(names) == 1 else f"; {len(names)} labelers changed" if names else ""
+    return f"{counted(len(events), 'drift event')}{changed}"
 
 
 def event_tone(event: DriftEvent) -> str:

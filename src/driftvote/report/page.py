@@ -67,6 +67,7 @@ def _template() -> Any:
     )
     environment.globals |= {
         "percent": percent,
+        "position": lambda share: f"{100 * share:.1f}",
         "brief": brief,
         "show_time": show_time,
         "event_tone": event_tone,
