@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 from driftvote import AdaptiveLabelModel, LabelerError, MajorityLabelModel, OrderError, VoteError
+from driftvote.inputs import read_batch, read_row
+from driftvote.votes import Roster, declare_votes
 
 from streams_for_tests import random_stream
 
@@ -347,3 +349,87 @@ def test_a_bad_chunk_leaves_the_chunks_before_it():
     with pytest.raises(VoteError):
         model.fit(iter([VOTES, VOTES + 9]))
     assert model.n_rows == 50  # fit is all or nothing
+
+
+# -- batches ---------------------------------------------------------------------------------------
+
+FORMS = {
+    "snorkel": declare_votes(n_classes=3),
+    "signed": declare_votes(votes="signed"),
+    "text": declare_votes(classes=["a", "b"]),
+    "numbers": declare_votes(classes=[1, 2.5], abstain=0),
+    "nan": declare_votes(classes=[0, 1], abstain=float("nan")),
+}
+ROWS = [
+    [1, 0, -1],
+    [1.0, 2.5, 0],
+    [True, False, 1],
+    ["a", "b", None],
+    ["a", float("nan"), "b"],
+    [0, float("nan"), 1],
+    [2, np.int8(1), np.float32(0)],
+    [1, [0], 2],
+    [1, "1", 0],
+    [None, None, None],
+]
+
+
+def batch_or_refusal(read, data, form):
+    try:
+        return read(data, form, Roster(("x", "y", "z")))
+    except VoteError as refusal:
+        return str(refusal)
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=list(FORMS))
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_one_row_is_a_batch_of_one(form, row):
+    """The short way of a single row gives the codes of the long one, and refuses what it refuses."""
+    named = dict(zip("xyz", row, strict=True))
+    for one, many in ((row, [row]), (tuple(row), [row]), (named, [named])):
+        expected, batch = batch_or_refusal(read_batch, many, form), batch_or_refusal(read_row, one, form)
+        if isinstance(expected, str):
+            assert batch == expected
+            continue
+        assert batch.codes.tolist() == expected.codes.tolist()
+        assert (batch.codes.dtype, batch.names, batch.origin) == (expected.codes.dtype, expected.names, expected.origin)
+
+
+def test_ids_verified_labels_and_times_are_fields_of_a_batch():
+    form, roster = declare_votes(classes=["a", "b"]), Roster()
+    votes = [["a", "b", "a"], ["b", "b", None]]
+    batch = read_batch(votes, form, roster, ids=["m", 7.0], verified=[None, "b"])
+    assert (list(batch.ids), batch.verified.tolist(), batch.times) == (["m", 7], [-1, 1], None)
+    records = [{"x": "a", "y": "b", "z": "a", "who": "m", "truth": "a"}, {"x": "b", "y": "b", "who": "n"}]
+    batch = read_batch(records, form, roster, ids="who", verified="truth")
+    assert (batch.names, list(batch.ids), batch.verified.tolist()) == (("x", "y", "z"), ["m", "n"], [0, -1])
+    frame = pl.DataFrame(records).with_columns(at=pl.Series([1.5, 2.5]))
+    batch = read_batch(frame, form, roster, ids="who", verified="truth", time="at")
+    assert (batch.names, list(batch.ids), batch.verified.tolist()) == (("x", "y", "z"), ["m", "n"], [0, -1])
+    assert (batch.times.kind, batch.times.values.tolist()) == ("number", [1.5, 2.5])
+    batch = read_row(["a", "b", "a"], form, roster, id="m", verified="b", time=3)
+    assert (list(batch.ids), batch.verified.tolist(), batch.times.at(0)) == (["m"], [1], 3)
+    assert read_row(["a", "b", "a"], form, roster).ids is None
+    wrong = frame.drop("at").with_columns(truth=pl.Series(["a", "c"]))
+    for call in (
+        lambda: read_batch(votes, form, roster, verified=[None, "c"]),
+        lambda: read_batch(wrong, form, roster, ids="who", verified="truth"),
+    ):
+        with pytest.raises(VoteError, match=r"row 1 .*the verified label 'c' is not one of the classes 'a', 'b'"):
+            call()
+    with pytest.raises(VoteError, match="ids= holds 1 values for 2 rows"):
+        read_batch(votes, form, roster, ids=["m"])
+
+
+def test_tasks_are_ids_and_any_line_may_verify_one():
+    form, roster = declare_votes(classes=["a", "b"]), Roster()
+    lines = {"t": [7, 7, 8, 7, 8], "w": ["x", "y", "x", "z", "y"], "l": list("abbaa"), "at": [1, 2, 3, 9, 5]}
+    keys = {"task": "t", "labeler": "w", "label": "l", "time": "at"}
+    frame = pd.DataFrame({**lines, "truth": [None, "b", None, "b", "a"]})
+    batch = read_batch(frame, form, roster, **keys, verified="truth")
+    assert (list(batch.ids), batch.verified.tolist(), batch.times.values.tolist()) == ([8, 7], [0, 1], [5, 9])
+    frame["truth"] = [None, "b", None, "a", "a"]
+    with pytest.raises(VoteError, match="row 3 .*task 7 is verified as 'a', but as 'b' on an earlier line"):
+        read_batch(frame, form, roster, **keys, verified="truth")
+    with pytest.raises(VoteError, match="leave ids= out"):
+        read_batch(frame, form, roster, **keys, ids="t")

@@ -44,8 +44,11 @@ class Roles:
         return bool(self.task)
 
 
-def find_roles(table: Table, options: FileOptions) -> Roles:
-    """The roles of the columns of a table, or an error that names the column."""
+def find_roles(table: Table, options: FileOptions, least: int = 3) -> Roles:
+    """The roles of the columns of a table, or an error that names the column.
+
+    `least` is the smallest number of labelers that the model can work with.
+    """
     if options.long:
         return _find_long_roles(table, options)
     if not options.labelers:
@@ -56,9 +59,9 @@ def find_roles(table: Table, options: FileOptions) -> Roles:
     both = next((name for name in labelers if name in named), None)
     if both:
         raise table.error(f"column {both!r} is named as a labeler and as something else; give it one role")
-    if len(labelers) < 3:
+    if len(labelers) < least:
         raise table.error(
-            f"at least 3 labelers are needed, and there are {len(labelers)} ({quote_names(labelers) or 'none'});"
+            f"at least {least} labelers are needed, and there are {len(labelers)} ({quote_names(labelers) or 'none'});"
             f" its columns are {quote_names(table.names)}; for one vote a line pass --task, --labeler and --label"
         )
     _refuse_containers(table, [*labelers, options.gold, options.verified])
