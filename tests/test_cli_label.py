@@ -15,7 +15,7 @@ import pytest
 
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel, load
 from driftvote.cli import progress
-from driftvote.cli.pipeline import WriteBehind, read_ahead
+from driftvote.cli.pipeline import read_ahead, write_behind
 from driftvote.files import long
 from driftvote.files.table import Table
 from driftvote.streams import swap
@@ -395,14 +395,14 @@ def test_progress_of_rows(monkeypatch, capsys):
     assert len(lines) == 2
 
 
-def write_behind(work, *items) -> None:
-    with WriteBehind(work) as behind:
+def write_all(work, *items) -> None:
+    with write_behind(work) as put:
         for item in items:
-            behind.put(item)
+            put(item)
 
 
 def fail_while_writing() -> None:
-    with WriteBehind(print):
+    with write_behind(print):
         raise ZeroDivisionError("in this thread")
 
 
@@ -419,7 +419,9 @@ def test_threads_pass_errors_on():
     assert next(endless) == 0
     endless.close()  # ends the thread that reads ahead
     with pytest.raises(ZeroDivisionError):
-        write_behind(lambda item: 1 // item, 1, 0)
+        write_all(lambda item: 1 // item, 1, 0)
+    with pytest.raises(ZeroDivisionError):
+        write_all(lambda item: 1 // item, 0, 1, 1)
     with pytest.raises(ZeroDivisionError, match="in this thread"):
         fail_while_writing()
 

@@ -18,8 +18,8 @@ from driftvote.live.metrics import (
     Counts,
     MetricsServer,
     check_metrics_extra,
+    collect_metrics,
     format_metrics,
-    take_snapshot,
     write_metrics,
 )
 
@@ -32,7 +32,7 @@ def figures():
     model.label_stream([{NASTY: "safe", "b": "safe", "c": "unsafe"}, {NASTY: "unsafe", "b": "unsafe", "c": "unsafe"}])
     counts = Counts(lines=3, malformed_lines=1, doubtful_rows=1, labels={"unsafe": 1}, last_line_at=5.5)
     counts.add_event(KINDS[0], 1)
-    return model, take_snapshot(model, counts, {"delivered": 1, "given_up": 0, "dropped": 0}, 7.25)
+    return model, collect_metrics(model, counts, {"delivered": 1, "given_up": 0, "dropped": 0}, 7.25)
 
 
 def samples_of(text: str) -> dict[tuple[str, tuple], float]:
@@ -98,7 +98,7 @@ def test_without_the_extra_the_way_out_is_named(monkeypatch):
 
 def test_before_the_first_row_there_is_nothing_odd():
     model = AdaptiveLabelModel(n_classes=3)
-    samples = samples_of(format_metrics(take_snapshot(model, Counts())))
+    samples = samples_of(format_metrics(collect_metrics(model, Counts())))
     assert samples["driftvote_rows_total", ()] == samples["driftvote_window_length", ()] == 0
     assert not any(name == "driftvote_labeler_accuracy" for name, _ in samples)
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import numpy.typing as npt
 import typer
 
 from driftvote.cli.label import LabelTotals, event_line, event_to_dict, make_labeler, read_line
@@ -29,7 +27,7 @@ from driftvote.cli.progress import rows_done
 from driftvote.cli.state import SavedModels
 from driftvote.drift import DriftEvent
 from driftvote.errors import DriftvoteError
-from driftvote.live.metrics import Counts, take_snapshot, write_metrics
+from driftvote.live.metrics import Counts, collect_metrics, write_metrics
 
 DRIFT = 3
 DOUBTFUL = 4
@@ -83,43 +81,23 @@ def check_file(votes: InputOptions, model: ModelOptions, options: CheckOptions) 
         saved.check_classes(votes.declared(), options.state)
     with open_votes(votes, saved.form) as file:
         labeler = make_labeler(file, model, saved, options.state, keep_models=True)
-        totals, recent = LabelTotals(file, options.review_below), RecentDoubt(options.last)
+        totals, doubtful = LabelTotals(file, options.review_below), np.zeros(0, bool)
         events: list[tuple[Hashable, DriftEvent]] = []
         with rows_done("checking", options.quiet) as listen:
             for rows in read_ahead(file.batches(typed=True)):
                 labeled = labeler.label(rows)
                 totals.add(labeled, rows.gold)
-                recent.add(labeled.needs_review(options.review_below))
+                doubtful = np.append(doubtful, labeled.needs_review(options.review_below))[-options.last :]
                 events += labeled.events
                 listen(totals.rows, file.table.done())
-        result = _result(file, totals, labeler) | _judge(events, recent, labeler, options)
+        result = _result(file, totals, labeler) | _judge(events, doubtful, labeler, options)
     if options.metrics is not None:
         counts = Counts(doubtful_rows=totals.review, tied_rows=int(totals.counts[-1]), labels=totals.labels())
         for _, event in events:
             counts.add_event(event.kind, event.row)
-        write_metrics(options.metrics, take_snapshot(labeler.model(), counts))
+        write_metrics(options.metrics, collect_metrics(labeler.model(), counts))
         result["outputs"] = {"--metrics": str(options.metrics)}
     return result
-
-
-class RecentDoubt:
-    """Which of the last rows need review."""
-
-    def __init__(self, last: int) -> None:
-        self._last = last
-        self._parts: deque[npt.NDArray[np.bool_]] = deque()
-        self._rows = 0
-
-    def add(self, review: npt.NDArray[np.bool_]) -> None:
-        """Add the flags of a batch."""
-        self._parts.append(review[-self._last :])
-        self._rows += len(self._parts[-1])
-        while self._rows - len(self._parts[0]) >= self._last:
-            self._rows -= len(self._parts.popleft())
-
-    def flags(self) -> npt.NDArray[np.bool_]:
-        """One flag for each of the last rows."""
-        return np.concatenate([np.zeros(0, bool), *self._parts])[-self._last :]
 
 
 def _result(file: VoteFile, totals: LabelTotals, labeler: StreamLabeler) -> dict[str, Any]:
@@ -129,18 +107,17 @@ def _result(file: VoteFile, totals: LabelTotals, labeler: StreamLabeler) -> dict
 
 
 def _judge(
-    events: list[tuple[Hashable, DriftEvent]], recent: RecentDoubt, labeler: StreamLabeler, options: CheckOptions
+    events: list[tuple[Hashable, DriftEvent]], doubtful: Any, labeler: StreamLabeler, options: CheckOptions
 ) -> dict[str, Any]:
     late = [(stream, event) for stream, event in events if event.row >= labeler.model(stream).n_rows - options.last]
-    flags = recent.flags()
-    share = int(flags.sum()) / max(1, len(flags))
+    share = int(doubtful.sum()) / max(1, len(doubtful))
     too_doubtful = share > options.most_doubtful
     return {
-        "last": len(flags),
+        "last": len(doubtful),
         "drift": bool(late),
         "events": [event_to_dict(stream, event) for stream, event in late],
         "earlier_events": len(events) - len(late),
-        "doubtful": {"rows": int(flags.sum()), "share": share, "most": options.most_doubtful},
+        "doubtful": {"rows": int(doubtful.sum()), "share": share, "most": options.most_doubtful},
         "too_doubtful": too_doubtful,
         "exit_code": DRIFT if late else DOUBTFUL if too_doubtful else 0,
     }

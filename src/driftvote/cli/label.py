@@ -31,12 +31,12 @@ from driftvote.cli.pipeline import (
     ResultColumns,
     StreamLabeler,
     VoteFile,
-    WriteBehind,
     align_codes,
     check_learns_from_verified,
     check_paths,
     open_votes,
     read_ahead,
+    write_behind,
 )
 from driftvote.cli.progress import rows_done
 from driftvote.cli.state import SavedModels, hash_file
@@ -178,7 +178,7 @@ def _label_all(
     with (
         rows_done("labeling", options.quiet) as listen,
         closing_writer(writer, options.out),
-        WriteBehind(finish) as behind,
+        write_behind(finish) as put,
     ):
         done = 0
         for rows in read_ahead(file.batches(writer is None or writer.typed)):
@@ -188,7 +188,7 @@ def _label_all(
                 codes = align_codes(rows, labeled.labelers)
                 times = None if rows.times is None else rows.times.to_numpy()
                 builder.add(codes, labeled.stream, times=times, ids=ids, gold=rows.gold)
-            behind.put((rows, labeled))
+            put((rows, labeled))
             done += len(rows)
             listen(done, file.table.done())
     return totals

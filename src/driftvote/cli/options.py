@@ -14,7 +14,7 @@ import typer
 
 from driftvote.errors import DriftvoteError
 from driftvote.files.classes import declare_format
-from driftvote.files.table import FORMATS
+from driftvote.files.table import FORMATS, FileOptions
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabelModel, MajorityLabelModel
 from driftvote.votes import VoteFormat
 
@@ -41,9 +41,6 @@ def option(*names: str, help: str, panel: str | None = None, default: bool = Fal
     return typer.Option(*names, help=help, rich_help_panel=panel, show_default=default, **more)
 
 
-_COLUMNS = "Columns (lists: a,b,c)"
-_VOTES = "How votes are written"
-_FILE = "The file"
 Name = str | None
 Names = tuple[str, ...]
 
@@ -52,16 +49,10 @@ Names = tuple[str, ...]
 class FormatOptions:
     """How votes are written: their classes and the value of an abstention."""
 
-    classes: Annotated[Names | None, option("--classes", help="Class values in order: ham,spam.", panel=_VOTES)] = None
-    abstain: Annotated[
-        Name, option("--abstain", help="Value that means no vote; an empty cell always does.", panel=_VOTES)
-    ] = None
-    votes: Annotated[
-        Name, option("--votes", help="snorkel (0..K-1, -1 is no vote) or signed (-1, +1, 0 is no vote).", panel=_VOTES)
-    ] = None
-    n_classes: Annotated[
-        int | None, option("--n-classes", help="Number of classes with --votes snorkel.", panel=_VOTES)
-    ] = None
+    classes: Names | None = None
+    abstain: Name = None
+    votes: Name = None
+    n_classes: int | None = None
 
     def declared(self) -> VoteFormat | None:
         """The format that the options declare, None if they declare none."""
@@ -71,46 +62,12 @@ class FormatOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class InputOptions(FormatOptions):
-    """A file of votes: its format and the meaning of its columns."""
+class InputOptions(FileOptions, FormatOptions):
+    """A file of votes: its columns, the order of its rows, and how votes are written."""
 
-    file: Annotated[str, typer.Argument(help=f"File of votes: {', '.join(FORMATS)}; - is standard input.")]
-    labelers: Annotated[
-        Names,
-        option(
-            "--labelers",
-            help="Columns with votes, also as patterns ('judge_*'). Default: all columns without another option.",
-            panel=_COLUMNS,
-        ),
-    ] = ()
-    id: Annotated[Name, option("--id", help="Column of row ids; copied to the output.", panel=_COLUMNS)] = None
-    time: Annotated[Name, option("--time", help="Column of times; they must not decrease.", panel=_COLUMNS)] = None
-    sort: Annotated[bool, option("--sort", help="Sort rows by --time first (files of any size).", panel=_COLUMNS)] = (
-        False
-    )
-    stream: Annotated[Name, option("--stream", help="Column that names independent streams.", panel=_COLUMNS)] = None
-    only: Annotated[Name, option("--only", help="Read one stream: this value of --stream.", panel=_COLUMNS)] = None
-    gold: Annotated[Name, option("--gold", help="Column of true classes, for scoring only.", panel=_COLUMNS)] = None
-    verified: Annotated[
-        Name,
-        option(
-            "--gold-for-learning",
-            help="Column of verified classes, empty where unknown: the model learns from them, and they become labels.",
-            panel=_COLUMNS,
-        ),
-    ] = None
-    keep: Annotated[Names, option("--keep", help="Other columns to copy to the output.", panel=_COLUMNS)] = ()
-    drop: Annotated[Names, option("--drop", help="Columns to ignore.", panel=_COLUMNS)] = ()
-    text: Annotated[Names, option("--text", help="CSV columns to copy as text, not as numbers.", panel=_COLUMNS)] = ()
-    task: Annotated[Name, option("--task", help="One vote a line: column of the task.", panel=_COLUMNS)] = None
-    labeler: Annotated[Name, option("--labeler", help="One vote a line: column of the labeler.", panel=_COLUMNS)] = None
-    label: Annotated[Name, option("--label", help="One vote a line: column of the vote.", panel=_COLUMNS)] = None
-    in_order: Annotated[
-        bool, option("--in-order", help="One vote a line, without --time: lines are in time order.", panel=_COLUMNS)
-    ] = False
-    format: Annotated[Name, option("--from", help="Format. Default: by the ending of the name.", panel=_FILE)] = None
-    delimiter: Annotated[Name, option("--delimiter", help="Between the cells of a CSV: ';'.", panel=_FILE)] = None
-    encoding: Annotated[str, option("--encoding", help="Of a CSV. Default: utf-8.", panel=_FILE)] = "utf-8"
+    file: str
+    sort: bool = False
+    only: Name = None
 
     @property
     def many_streams(self) -> bool:
@@ -207,11 +164,47 @@ def split_list(text: str) -> Names:
     return tuple(item.strip() for item in next(csv.reader([text], skipinitialspace=True), []) if item.strip())
 
 
+_COLUMNS, _VOTES, _FILE = "Columns (lists: a,b,c)", "How votes are written", "The file"
+_INPUT_INFOS = {
+    "file": typer.Argument(help=f"File of votes: {', '.join(FORMATS)}; - is standard input."),
+    "labelers": option(
+        "--labelers",
+        help="Columns with votes, or patterns ('judge_*'). Default: all that have no other role.",
+        panel=_COLUMNS,
+    ),
+    "id": option("--id", help="Column of row ids; copied to the output.", panel=_COLUMNS),
+    "time": option("--time", help="Column of times; they must not decrease.", panel=_COLUMNS),
+    "sort": option("--sort", help="Sort rows by --time first (files of any size).", panel=_COLUMNS),
+    "stream": option("--stream", help="Column that names independent streams.", panel=_COLUMNS),
+    "only": option("--only", help="Read one stream: this value of --stream.", panel=_COLUMNS),
+    "gold": option("--gold", help="Column of true classes, for scoring only.", panel=_COLUMNS),
+    "verified": option(
+        "--gold-for-learning",
+        help="Column of verified classes, empty where unknown: the model learns from them, and they become labels.",
+        panel=_COLUMNS,
+    ),
+    "keep": option("--keep", help="Other columns to copy to the output.", panel=_COLUMNS),
+    "drop": option("--drop", help="Columns to ignore.", panel=_COLUMNS),
+    "text": option("--text", help="CSV columns to copy as text, not as numbers.", panel=_COLUMNS),
+    "task": option("--task", help="One vote a line: column of the task.", panel=_COLUMNS),
+    "labeler": option("--labeler", help="One vote a line: column of the labeler.", panel=_COLUMNS),
+    "label": option("--label", help="One vote a line: column of the vote.", panel=_COLUMNS),
+    "in_order": option("--in-order", help="One vote a line, without --time: lines are in time order.", panel=_COLUMNS),
+    "classes": option("--classes", help="Class values in order: ham,spam.", panel=_VOTES),
+    "abstain": option("--abstain", help="Value that means no vote; an empty cell always does.", panel=_VOTES),
+    "votes": option("--votes", help="snorkel (0..K-1, -1 is no vote) or signed (-1, +1, 0 is no vote).", panel=_VOTES),
+    "n_classes": option("--n-classes", help="Number of classes with --votes snorkel.", panel=_VOTES),
+    "format": option("--from", help="Format. Default: by the ending of the name.", panel=_FILE),
+    "delimiter": option("--delimiter", help="Between the cells of a CSV: ';'.", panel=_FILE),
+    "encoding": option("--encoding", help="Of a CSV. Default: utf-8.", panel=_FILE),
+}
+
+
 def takes_options(infos: Mapping[str, Any] | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """A decorator that gives a command an option for each field of its parameters that are dataclasses.
 
-    A field is an option if its annotation holds one, or if `infos` has one under its name. A field of the type `Names`
-    is a list option (`a,b,c`).
+    A field is an option if its annotation holds one, or if `infos` has one under its name; those of `InputOptions` are
+    known. A field that is a sequence of text is a list option (`a,b,c`).
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -220,7 +213,7 @@ def takes_options(infos: Mapping[str, Any] | None = None) -> Callable[[Callable[
         for parameter in inspect.signature(command, eval_str=True).parameters.values():
             kind = parameter.annotation
             if is_dataclass(kind):
-                found = list(_field_parameters(kind, infos or {}))
+                found = list(_field_parameters(kind, {**_INPUT_INFOS, **(infos or {})}))
                 parameters += [each for each, _ in found]
                 groups[parameter.name] = kind, {each.name: is_list for each, is_list in found}
             else:
@@ -257,7 +250,7 @@ def _field_parameters(kind: Any, infos: Mapping[str, Any]) -> Iterator[tuple[ins
             hint, info = get_args(hint)[:2]
         if info is None:
             continue
-        is_list = hint in (Names, Names | None)
+        is_list = hint in (Names, Names | None, Sequence[str])
         default = None if is_list else inspect.Parameter.empty if field.default is MISSING else field.default
         shown: Any = str | None if is_list else hint
         parameter = inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default)

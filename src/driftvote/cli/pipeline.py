@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 import errno
 import os
-import queue
-import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,7 +20,7 @@ from driftvote.drift import DriftEvent
 from driftvote.errors import DriftvoteError
 from driftvote.files.classes import declare_format, describe_classes, find_format
 from driftvote.files.rows import Roles, TimeColumn, VoteRows, WideReader, find_roles, only_stream
-from driftvote.files.table import FileOptions, Table, open_table
+from driftvote.files.table import Table, open_table
 from driftvote.inputs import Batch, Origin
 from driftvote.kernels.layout import Codes, Floats, Ints
 from driftvote.models import LabeledStream, LabelModel
@@ -86,9 +85,8 @@ def open_votes(options: InputOptions, form: VoteFormat | None = None) -> Iterato
     """Open a file of votes; `form` is the format of a saved state."""
     options.check()
     declared = form or options.declared()
-    file_options = FileOptions(**{field.name: getattr(options, field.name) for field in fields(FileOptions)})
-    with open_table(options.file, file_options) as table:
-        roles = find_roles(table, file_options)
+    with open_table(options.file, options) as table:
+        roles = find_roles(table, options)
         known, notes = declared or _stored_format(table, options), list[str]()
         if known is None:
             columns = [roles.label] if roles.long else list(roles.labelers)
@@ -110,43 +108,35 @@ Item = TypeVar("Item")
 _END = object()
 
 
-def read_ahead(items: Iterable[Item], ahead: int = 1) -> Iterator[Item]:
-    """The same items, produced in a thread that is at most `ahead` items in front."""
-    ready: queue.Queue[Any] = queue.Queue(ahead)
-    stop = threading.Event()
-
-    def put(item: object) -> bool:
-        while not stop.is_set():
-            with suppress(queue.Full):
-                ready.put(item, timeout=0.1)
-                return True
-        return False
-
-    def work() -> None:
-        source = iter(items)
+def read_ahead(items: Iterable[Item]) -> Iterator[Item]:
+    """The same items, produced in a thread that is one item ahead."""
+    source = iter(items)
+    with ThreadPoolExecutor(1, "reader") as reader:
         try:
-            for item in source:
-                if not put((item, None)):
-                    break
-            put(_END)
-        except BaseException as problem:  # raised in the thread that asked for the items
-            put((None, problem))
+            item: Any = reader.submit(next, source, _END).result()
+            while item is not _END:
+                following = reader.submit(next, source, _END)
+                yield item
+                item = following.result()
         finally:
             close: Any = getattr(source, "close", None)
             if close is not None:
-                close()
+                reader.submit(close)
 
-    thread = threading.Thread(target=work, name="reader", daemon=True)
-    thread.start()
-    try:
-        while (entry := ready.get()) is not _END:
-            item, problem = entry
-            if problem is not None:
-                raise problem
-            yield item
-    finally:
-        stop.set()
-        thread.join()
+
+@contextmanager
+def write_behind(work: Callable[[Item], None]) -> Iterator[Callable[[Item], None]]:
+    """A function that runs `work` on an item in a thread, one item behind; it raises the error of the item before."""
+    with ThreadPoolExecutor(1, "writer") as writer:
+        before: Future[None] = writer.submit(lambda: None)
+
+        def put(item: Item) -> None:
+            nonlocal before
+            before.result()
+            before = writer.submit(work, item)
+
+        yield put
+        before.result()
 
 
 # -- labeling ------------------------------------------------------------------------------------
@@ -339,48 +329,6 @@ def check_learns_from_verified(model: LabelModel) -> None:
 
 
 # -- writing -------------------------------------------------------------------------------------
-
-
-class WriteBehind:
-    """Calls `work` with items in a thread, at most one item behind; an error in the thread is raised by `put`.
-
-    A context manager: its end waits for the last item, or discards it after an error.
-    """
-
-    def __init__(self, work: Callable[[Any], None]) -> None:
-        self._work = work
-        self._items: queue.Queue[Any] = queue.Queue(1)
-        self._problem: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="writer", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while (item := self._items.get()) is not _END:
-            if self._problem is None:
-                try:
-                    self._work(item)
-                except BaseException as problem:
-                    self._problem = problem
-
-    def put(self, item: Any) -> None:
-        """Hand over an item."""
-        self._raise()
-        self._items.put(item)
-
-    def __enter__(self) -> WriteBehind:
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is not None:
-            self._problem = self._problem or InterruptedError()
-        self._items.put(_END)
-        self._thread.join()
-        if kind is None:
-            self._raise()
-
-    def _raise(self) -> None:
-        if self._problem is not None:
-            raise self._problem
 
 
 class ResultColumns:

@@ -92,9 +92,8 @@ class LineSource:
         self._stop = stop
         self._max_bytes = max_bytes
         self._ready: deque[bytes | Pause] = deque()
-        self._parts: list[bytes] = []  # of the line whose end has not been read yet
-        self._length = 0
-        self._dropping = False  # the current line is too long: discard it up to its end
+        self._rest = bytearray()  # of the line whose end has not been read yet
+        self._too_long = False  # the rest was discarded because the line is too long
         self._over = False
 
     def next(self, seconds: float | None) -> bytes | Pause:
@@ -125,28 +124,21 @@ class LineSource:
             raise DriftvoteError(f"standard input cannot be read ({problem.strerror}); pipe lines into it") from None
         if not block:
             self._over = True
-            if self._parts or self._dropping:
-                self._end_line(b"")
-            return
+            block = b"\n" if self._rest or self._too_long else b""  # ends the last line
         *ends, rest = block.split(b"\n")
         for end in ends:
-            self._end_line(end)
-        self._add_part(rest)
+            self._add(end)
+            self._ready.append(Pause.TOO_LONG if self._too_long else bytes(self._rest))
+            self._rest.clear()
+            self._too_long = False
+        self._add(rest)
 
-    def _add_part(self, part: bytes) -> None:
-        if not part or self._dropping:
-            return
-        self._length += len(part)
-        self._parts.append(part)
-        if self._length > self._max_bytes:
-            self._parts.clear()
-            self._dropping = True
-
-    def _end_line(self, part: bytes) -> None:
-        self._add_part(part)
-        self._ready.append(Pause.TOO_LONG if self._dropping else b"".join(self._parts))
-        self._parts.clear()
-        self._length, self._dropping = 0, False
+    def _add(self, part: bytes) -> None:
+        if not self._too_long:
+            self._rest += part
+        if len(self._rest) > self._max_bytes:
+            self._rest.clear()
+            self._too_long = True
 
 
 def write_all(descriptor: int, data: bytes) -> None:

@@ -16,15 +16,15 @@ from driftvote.live.lines import LineSource, Pause, Stop, write_all
 from driftvote.live.messages import (
     LineError,
     LineParser,
-    TimeOrder,
     VerifyMessage,
     VoteMessage,
     check_names,
     format_answer,
     make_answer,
     make_error,
+    place_time,
 )
-from driftvote.live.metrics import MetricsServer, Snapshot, take_snapshot, write_metrics
+from driftvote.live.metrics import MetricFamily, MetricsServer, collect_metrics, write_metrics
 from driftvote.live.notify import EventFile, Log, Webhook
 from driftvote.live.state import Position, StateSaver, hash_line
 from driftvote.models import LabelModel
@@ -33,8 +33,8 @@ BOM = b"\xef\xbb\xbf"
 CHECK_LABELERS_EVERY = 1024
 """Rows between two checks for labelers that are near copies of each other."""
 
-SERVE_EVERY = 1.0
-"""Seconds after which the served metrics are renewed."""
+PUBLISH_EVERY = 1.0
+"""Seconds after which metrics are renewed: served ones always, a file not more often than the state."""
 
 
 class StreamLoop:
@@ -63,12 +63,13 @@ class StreamLoop:
         self.server: MetricsServer | None = None
         self._output = output
         self._parser = LineParser(model._form, options)
-        self._times = TimeOrder(model, options)
         self._saver = StateSaver(options.state, options.save_every, options.save_lines)
         self._names = dict.fromkeys(model._families.members.names or model.labelers)
         self._lines_before = self.counts.lines
         self._number = 0  # of the line in this input, from 1
-        self._next_file = self._next_served = time.monotonic()
+        self._publish_every = max(PUBLISH_EVERY, options.save_every if options.metrics_port is None else 0.0)
+        self._next_publish = time.monotonic()
+        self._has_metrics = options.metrics is not None or options.metrics_port is not None
         self._outputs = ExitStack()
 
     def __enter__(self) -> StreamLoop:
@@ -81,7 +82,7 @@ class StreamLoop:
                 self.events = EventFile(options.events, self.position.stream)
                 stack.callback(self.events.close)
             if options.metrics_port is not None:
-                self.server = MetricsServer(options.metrics_port, options.metrics_address, self._snapshot())
+                self.server = MetricsServer(options.metrics_port, options.metrics_address, self._collect())
                 stack.callback(self.server.close)
                 self.log.info(f"metrics are served at http://{options.metrics_address}:{self.server.port}/metrics")
             self._outputs = stack.pop_all()
@@ -109,24 +110,24 @@ class StreamLoop:
 
     def summary(self, signal: int | None = None) -> dict[str, Any]:
         """What was read and labeled; `signal` is the signal that ended the stream."""
-        now = self._snapshot()
+        model, counts = self.model, self.counts
         outputs = {"--state": self.options.state, "--events": self.options.events, "--metrics": self.options.metrics}
         return {
-            "lines_now": self.counts.lines - self._lines_before,
+            "lines_now": counts.lines - self._lines_before,
             "ended_by": "end of input" if signal is None else f"signal {signal}",
-            "rows": now.rows,
-            **asdict(self.counts),
-            "labels": now.labels,
-            "events": now.events,
-            "window": now.window,
-            "labelers": {labeler.name: labeler.accuracy for labeler in now.labelers},
-            "webhook": now.posts,
+            "rows": model.n_rows,
+            **asdict(counts),
+            "labels": counts.by_label(model.classes),
+            "events": counts.by_kind(),
+            "window": model.window,
+            "labelers": dict(zip(model.labelers, model.accuracies.tolist(), strict=True)),
+            "webhook": {} if self.webhook is None else self.webhook.posts,
             "outputs": {option: str(path) for option, path in outputs.items() if path is not None},
         }
 
     def _finish(self) -> None:
         self._saver.save(self.model, self.position)
-        self._publish(to_file=True)
+        self._publish()
 
     # -- one line ---------------------------------------------------------------------------------
 
@@ -171,11 +172,10 @@ class StreamLoop:
         new = [] if votes.keys() <= self._names.keys() else check_names(list(votes), list(self._names))
         if not self._names and not new:
             raise LineError('"votes" names no labeler; name the labelers, with null for no vote')
-        moment, late = self._times.place(row.time)
+        moment, late = place_time(row.time, model._last_time, self.options)
         number = model.n_rows
         row_id = row.id if self.options.keep_ids else None
         step = model.update(votes, id=row_id, verified=row.verified, time=moment)
-        self._times.advance(moment)
         counts.late_lines += late
         counts.unknown_votes += len(row.unknown)
         counts.verified_rows += row.verified is not None
@@ -230,20 +230,17 @@ class StreamLoop:
 
     def _wait(self) -> float | None:
         """Seconds until periodic work is due even if no line arrives; None: there is none."""
-        waits = [self._saver.wait(self.counts.lines)]
-        if self.options.metrics is not None:
-            waits.append(self._next_file - time.monotonic())
-        if self.server is not None:
-            waits.append(self._next_served - time.monotonic())
-        return min((max(0.0, wait) for wait in waits if wait is not None), default=None)
+        wait = self._saver.wait(self.counts.lines)
+        if not self._has_metrics:
+            return wait
+        publish = max(0.0, self._next_publish - time.monotonic())
+        return publish if wait is None else min(wait, publish)
 
     def _do_periodic_work(self) -> None:
         if self._saver.is_due(self.counts.lines):
             self._save()
-        now = time.monotonic()
-        file_is_due = self.options.metrics is not None and now >= self._next_file
-        if file_is_due or (self.server is not None and now >= self._next_served):
-            self._publish(file_is_due)
+        if time.monotonic() >= self._next_publish:
+            self._publish()
 
     def _save(self) -> None:
         """Save the state; an error in the middle of a stream, such as a full disk, does not stop labeling."""
@@ -252,22 +249,21 @@ class StreamLoop:
         except OSError as problem:
             self.log.warn(f"the state could not be saved ({problem}); labeling continues, and saving is tried again")
 
-    def _snapshot(self) -> Snapshot:
-        posts = None if self.webhook is None else dict(self.webhook.posts)
-        return take_snapshot(self.model, self.counts, posts, self._saver.saved_at)
+    def _collect(self) -> list[MetricFamily]:
+        posts = None if self.webhook is None else self.webhook.posts
+        return collect_metrics(self.model, self.counts, posts, self._saver.saved_at)
 
-    def _publish(self, to_file: bool) -> None:
-        path = self.options.metrics
-        if path is None and self.server is None:
+    def _publish(self) -> None:
+        """Renew the served metrics and the metrics file."""
+        if not self._has_metrics:
             return
-        snapshot = self._snapshot()
+        families = self._collect()
+        self._next_publish = time.monotonic() + self._publish_every
         if self.server is not None:
-            self.server.snapshot = snapshot
-            self._next_served = time.monotonic() + SERVE_EVERY
-        if to_file and path is not None:
-            self._next_file = time.monotonic() + max(SERVE_EVERY, self.options.save_every)
+            self.server.families = families
+        if self.options.metrics is not None:
             try:
-                write_metrics(path, snapshot)
+                write_metrics(self.options.metrics, families)
             except OSError as problem:
                 self.log.warn(f"the metrics could not be written ({problem}); labeling continues")
 

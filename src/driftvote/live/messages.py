@@ -11,8 +11,8 @@ from typing import Any
 
 from driftvote.errors import DriftvoteError
 from driftvote.live import WatchOptions
-from driftvote.models import LabelModel, Step
-from driftvote.times import UTC, parse_time, to_python
+from driftvote.models import Step
+from driftvote.times import UTC, LastTime, parse_time, read_time, to_python
 from driftvote.votes import BAD, VoteFormat, show_names
 
 EXAMPLE = '{"id": "m-1", "votes": {"judge-a": "safe", "judge-b": "unsafe", "judge-c": null}}'
@@ -188,45 +188,26 @@ def _check_time(value: Any) -> Any:
     raise LineError(f'"time" is {_show(value)}; write a number, or a time such as "2026-05-31T14:20:00Z"')
 
 
-class TimeOrder:
-    """The times of rows, which never decrease.
+def place_time(given: Any, last: LastTime, options: WatchOptions) -> tuple[Any, bool]:
+    """The time of a row whose line has the time `given`, and whether the line was late.
 
-    A line whose time is before that of an earlier one gets the time of the row before it, or is refused
+    Times never decrease: a line whose time is before that of the `last` row gets the time of that row, or is refused
     (`options.late`). With `options.arrival` a line without a time gets the time of its arrival.
     """
-
-    def __init__(self, model: LabelModel, options: WatchOptions) -> None:
-        self._last: Any = to_python(model._last_time)
-        self._refuse_late = options.late == "refuse"
-        self._arrival = options.arrival
-
-    def place(self, given: Any) -> tuple[Any, bool]:
-        """The time of a row whose line has the time `given`, and whether the line was late."""
-        moment = datetime.datetime.now(UTC) if given is None and self._arrival else given
-        if moment is None or self._last is None:
-            return moment, False
-        kind, before = _kind_of(moment), _kind_of(self._last)
-        if kind != before:
-            raise LineError(f'"time" is a {kind}, and was a {before} in the lines before; keep to one kind')
-        if moment >= self._last:
-            return moment, False
-        if self._refuse_late:
-            raise LineError(
-                f"its time {moment} is before {self._last} of the row before it; send lines in time order, or pass"
-                " --late take"
-            )
-        return self._last, given is not None
-
-    def advance(self, moment: Any) -> None:
-        """Record the time of a row that was labeled."""
-        if moment is not None:
-            self._last = moment
-
-
-def _kind_of(moment: Any) -> str:
-    if isinstance(moment, datetime.datetime):
-        return "date and time"
-    return "text" if isinstance(moment, str) else "number"
+    moment = datetime.datetime.now(UTC) if given is None and options.arrival else given
+    if moment is None or last is None:
+        return moment, False
+    kind, value = read_time(moment)
+    if kind != last[0]:
+        raise LineError(f'"time" is a {kind}, and was a {last[0]} in the lines before; keep to one kind')
+    if value >= last[1]:
+        return moment, False
+    if options.late == "refuse":
+        raise LineError(
+            f"its time {moment} is before {to_python(last)} of the row before it; send lines in time order, or pass"
+            " --late take"
+        )
+    return to_python(last), given is not None
 
 
 # -- answers -------------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
 """Counters of a stream and their export to Prometheus: a file for the textfile collector, or an HTTP port.
 
-Both exports are made from the same `metric_families`.
+Both exports show what `collect_metrics` returns.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -53,53 +53,17 @@ class Counts:
         self.events[kind] = self.events.get(kind, 0) + 1
         self.last_event_row, self.last_event_at = row, time.time()
 
+    def by_label(self, classes: Sequence[Any]) -> dict[str, int]:
+        """Rows by label, with a 0 for classes without rows.
 
-@dataclass(frozen=True)
-class LabelerStatus:
-    """Current estimates of one labeler."""
+        A Prometheus rate misses the first event of a series that begins with 1, so every class and every kind of event
+        has a series from the start.
+        """
+        return {str(value): 0 for value in classes[:MAX_CLASSES]} | self.labels
 
-    name: str
-    accuracy: float
-    accuracy_low: float
-    accuracy_high: float
-    coverage: float
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """Everything that metrics and summaries show, taken at one moment."""
-
-    model: str
-    rows: int
-    window: int
-    labelers: tuple[LabelerStatus, ...]
-    labels: dict[str, int]
-    events: dict[str, int]
-    counts: dict[str, Any]
-    posts: dict[str, int]
-    saved_at: float | None
-
-
-def take_snapshot(
-    model: LabelModel, counts: Counts, posts: dict[str, int] | None = None, saved_at: float | None = None
-) -> Snapshot:
-    """The present figures of a model and its counters; `posts` are those of a webhook."""
-    now = model._current()
-    low, high = bands_of(now, len(model.classes), "calibrated", 0.1, 0.1)
-    each = zip(model.labelers, now.accuracies[0], low[0], high[0], now.coverage[0], strict=True)
-    # Every class and every kind of event has a series from the start: a Prometheus rate over a series that begins
-    # with 1 misses the first event.
-    return Snapshot(
-        model=type(model).__name__,
-        rows=model.n_rows,
-        window=int(now.windows[0]),
-        labelers=tuple(LabelerStatus(name, *(float(value) for value in values)) for name, *values in each),
-        labels={str(value): 0 for value in model.classes[:MAX_CLASSES]} | counts.labels,
-        events=dict.fromkeys(KINDS, 0) | counts.events,
-        counts=asdict(counts),
-        posts=posts or {},
-        saved_at=saved_at,
-    )
+    def by_kind(self) -> dict[str, int]:
+        """Drift events by kind, with a 0 for kinds without events."""
+        return dict.fromkeys(KINDS, 0) | self.events
 
 
 Sample = tuple[dict[str, str], float]
@@ -127,31 +91,39 @@ _COUNTERS = {
 }
 
 
-def metric_families(now: Snapshot) -> list[MetricFamily]:
-    """All metrics of a snapshot."""
-    found = [
-        _gauge("info", "Version and model; always 1.", [({"version": __version__, "model": now.model}, 1.0)]),
-        _counter("rows", "Rows labeled.", [({}, now.rows)]),
-        *(_counter(name, text, [({}, now.counts[name])]) for name, text in _COUNTERS.items()),
-        _counter("labels", "Rows by their label.", _by("label", now.labels)),
-        _counter("drift_events", "Drift events by kind.", _by("kind", now.events)),
-        _gauge("window_length", "Rows in the current window.", [({}, now.window)]),
-        _gauge("labelers", "Labelers seen so far.", [({}, len(now.labelers))]),
-        _gauge("labeler_accuracy", "Current accuracy of a labeler when it votes.", _each(now, "accuracy")),
-        _gauge("labeler_accuracy_low", "Lower end of the accuracy's 95% band.", _each(now, "accuracy_low")),
-        _gauge("labeler_accuracy_high", "Upper end of the accuracy's 95% band.", _each(now, "accuracy_high")),
-        _gauge("labeler_coverage", "Share of the window's rows on which a labeler voted.", _each(now, "coverage")),
+def collect_metrics(
+    model: LabelModel, counts: Counts, posts: dict[str, int] | None = None, saved_at: float | None = None
+) -> list[MetricFamily]:
+    """The present metrics of a stream; `posts` are those of a webhook, `saved_at` is when the state was saved."""
+    now = model._current()
+    low, high = bands_of(now, len(model.classes), "calibrated", 0.1, 0.1)
+
+    def each(values: Any) -> list[Sample]:
+        return [({"labeler": name}, float(value)) for name, value in zip(model.labelers, values[0], strict=True)]
+
+    families = [
+        _gauge("info", "Version and model; always 1.", [({"version": __version__, "model": type(model).__name__}, 1)]),
+        _counter("rows", "Rows labeled.", [({}, model.n_rows)]),
+        *(_counter(name, text, [({}, getattr(counts, name))]) for name, text in _COUNTERS.items()),
+        _counter("labels", "Rows by their label.", _by("label", counts.by_label(model.classes))),
+        _counter("drift_events", "Drift events by kind.", _by("kind", counts.by_kind())),
+        _gauge("window_length", "Rows in the current window.", [({}, int(now.windows[0]))]),
+        _gauge("labelers", "Labelers seen so far.", [({}, len(model.labelers))]),
+        _gauge("labeler_accuracy", "Current accuracy of a labeler when it votes.", each(now.accuracies)),
+        _gauge("labeler_accuracy_low", "Lower end of the accuracy's 95% band.", each(low)),
+        _gauge("labeler_accuracy_high", "Upper end of the accuracy's 95% band.", each(high)),
+        _gauge("labeler_coverage", "Share of the window's rows on which a labeler voted.", each(now.coverage)),
     ]
     optional = {
-        "last_line_timestamp_seconds": ("When the last line arrived.", now.counts["last_line_at"]),
-        "last_event_timestamp_seconds": ("When the last drift event was detected.", now.counts["last_event_at"]),
-        "last_event_row": ("Row at which the last drift event was detected.", now.counts["last_event_row"]),
-        "state_saved_timestamp_seconds": ("When the state was last saved.", now.saved_at),
+        "last_line_timestamp_seconds": ("When the last line arrived.", counts.last_line_at),
+        "last_event_timestamp_seconds": ("When the last drift event was detected.", counts.last_event_at),
+        "last_event_row": ("Row at which the last drift event was detected.", counts.last_event_row),
+        "state_saved_timestamp_seconds": ("When the state was last saved.", saved_at),
     }
-    found += [_gauge(name, text, [({}, value)]) for name, (text, value) in optional.items() if value is not None]
-    if now.posts:
-        found.append(_counter("webhook_posts", "Messages to the webhook by result.", _by("result", now.posts)))
-    return found
+    families += [_gauge(name, text, [({}, value)]) for name, (text, value) in optional.items() if value is not None]
+    if posts:
+        families.append(_counter("webhook_posts", "Messages to the webhook by result.", _by("result", posts)))
+    return families
 
 
 def _counter(name: str, text: str, samples: list[Sample]) -> MetricFamily:
@@ -166,14 +138,10 @@ def _by(label: str, counts: dict[str, int]) -> list[Sample]:
     return [({label: key}, value) for key, value in counts.items()]
 
 
-def _each(now: Snapshot, attribute: str) -> list[Sample]:
-    return [({"labeler": labeler.name}, getattr(labeler, attribute)) for labeler in now.labelers]
-
-
-def format_metrics(now: Snapshot) -> str:
+def format_metrics(families: list[MetricFamily]) -> str:
     """The metrics in Prometheus' text exposition format."""
     lines = []
-    for family in metric_families(now):
+    for family in families:
         lines.append(f"# HELP {family.name} {_escape(family.help)}")
         lines.append(f"# TYPE {family.name} {family.kind}")
         for labels, value in family.samples:
@@ -187,29 +155,41 @@ def _escape(text: str, quotes: bool = False) -> str:
     return text.replace('"', '\\"') if quotes else text
 
 
-def write_metrics(path: Path, now: Snapshot) -> None:
+def write_metrics(path: Path, families: list[MetricFamily]) -> None:
     """Write the metrics file atomically: the collector may read it at any moment."""
     with whole_file(path) as file:
-        file.write(format_metrics(now).encode())
+        file.write(format_metrics(families).encode())
 
 
 class MetricsServer:
-    """Serves the metrics on a port, in a thread of prometheus_client; `snapshot` is what it shows."""
+    """Serves `families` on a port, in a thread of prometheus_client."""
 
-    def __init__(self, port: int, address: str, snapshot: Snapshot) -> None:
+    def __init__(self, port: int, address: str, families: list[MetricFamily]) -> None:
         check_metrics_extra()
         from prometheus_client import start_http_server
         from prometheus_client.registry import CollectorRegistry
 
-        self.snapshot = snapshot
+        self.families = families
         registry = CollectorRegistry()
-        registry.register(_Collector(lambda: self.snapshot))
+        registry.register(self)
         try:
             self._server, self._thread = start_http_server(port, address, registry)
         except (OSError, OverflowError) as problem:
             why = getattr(problem, "strerror", None) or problem
             raise DriftvoteError(f"--metrics-port {port} on {address}: {why}; choose another") from None
         self.port = int(self._server.server_port)
+
+    def collect(self) -> Iterator[Any]:
+        """The metrics as prometheus_client asks for them."""
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+        for family in self.families:
+            labels = list(family.samples[0][0]) if family.samples else []
+            kind: Any = CounterMetricFamily if family.kind == "counter" else GaugeMetricFamily
+            metric = kind(family.name.removesuffix("_total"), family.help, labels=labels)
+            for values, value in family.samples:
+                metric.add_metric(list(values.values()), value)
+            yield metric
 
     def close(self) -> None:
         """Stop serving."""
@@ -225,21 +205,3 @@ def check_metrics_extra() -> None:
             "--metrics-port needs prometheus_client; install it with pip install 'driftvote[metrics]', or write the"
             " metrics to a file with --metrics"
         )
-
-
-class _Collector:
-    """The adapter that prometheus_client asks for metrics."""
-
-    def __init__(self, snapshot: Callable[[], Snapshot]) -> None:
-        self._snapshot = snapshot
-
-    def collect(self) -> Iterator[Any]:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
-        for family in metric_families(self._snapshot()):
-            labels = list(family.samples[0][0]) if family.samples else []
-            kind: Any = CounterMetricFamily if family.kind == "counter" else GaugeMetricFamily
-            metric = kind(family.name.removesuffix("_total"), family.help, labels=labels)
-            for values, value in family.samples:
-                metric.add_metric(list(values.values()), value)
-            yield metric

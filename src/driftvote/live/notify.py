@@ -138,7 +138,7 @@ class Webhook:
         self._first_pause = first_pause
         self._timeout = timeout
         self.posts = {"delivered": 0, "given_up": 0, "dropped": 0}
-        self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue(QUEUE_SIZE)
+        self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue()  # None ends the thread
         self._closing = threading.Event()
         self._deadline = float("inf")
         self._opener = urllib.request.build_opener(_NoRedirects)
@@ -147,39 +147,31 @@ class Webhook:
 
     def post(self, message: dict[str, Any]) -> None:
         """Queue a message; it is dropped and counted if the queue is full."""
-        try:
-            self._queue.put_nowait(message)
-        except queue.Full:
-            self.posts["dropped"] += 1
-            if self.posts["dropped"] == 1:
-                self._warn(f"webhook {self._host}: {QUEUE_SIZE} messages are waiting; further ones are dropped")
+        if self._queue.qsize() < QUEUE_SIZE:
+            self._queue.put(message)
+            return
+        self.posts["dropped"] += 1
+        if self.posts["dropped"] == 1:
+            self._warn(f"webhook {self._host}: {QUEUE_SIZE} messages are waiting; further ones are dropped")
 
     def close(self, seconds: float = CLOSE_TIMEOUT) -> None:
         """Wait at most so many seconds for queued messages, and report those that were not delivered."""
         self._deadline = time.monotonic() + seconds
         self._closing.set()
-        with suppress(queue.Full):
-            self._queue.put_nowait(None)
+        self._queue.put(None)
         self._thread.join(seconds)
         left = sum(message is not None for message in list(self._queue.queue)) + self._thread.is_alive()
         if left:
             self._warn(f"webhook {self._host}: {left} messages were not delivered before the end")
 
     def _run(self) -> None:
-        while (message := self._next()) is not None:
+        while (message := self._queue.get()) is not None:
             error = self._deliver(json.dumps(message).encode())
             if error is None:
                 self.posts["delivered"] += 1
             else:
                 self.posts["given_up"] += 1
                 self._warn(f"webhook {self._host}: {error}; this message is given up: {message.get('text')}")
-
-    def _next(self) -> dict[str, Any] | None:
-        if not self._closing.is_set():
-            return self._queue.get()
-        with suppress(queue.Empty):
-            return self._queue.get_nowait()
-        return None
 
     def _deliver(self, body: bytes) -> str | None:
         """None once the message is delivered, otherwise the error of the last attempt."""
