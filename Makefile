@@ -126,7 +126,7 @@ bench-spark: $(VENV)/.spark  ## labeling on Spark against copying, some ten minu
 
 # Each peer has its own environment; one that cannot be installed is reported and left out.
 bench-peers: $(VENV)/.dev  ## the libraries that are compared with, below .bench-envs/
-	$(BIN)/python -m benchmarks.peer_envs
+	$(BIN)/python -m benchmarks.peers
 
 docs: $(VENV)/.dev  ## run every example of the documentation and follow its links
 	$(BIN)/python -m pytest -q tests/test_docs.py

@@ -10,22 +10,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine, page, targets
-from benchmarks.chunked import chunked
-from benchmarks.peers import latency, peers
-from benchmarks.plan import PLANS, ROOT, Plan
-from benchmarks.recompute import recompute
-from benchmarks.throughput import axes, growth, threads
+from benchmarks import page
+from benchmarks.common import ROOT, describe_machine
+from benchmarks.peers import measure_latency, measure_peers
+from benchmarks.throughput import PLANS, Plan, measure_axes, measure_chunked, measure_growth
 
-# The ratios that must hold come first, while the machine is in one mood.
 SECTIONS: dict[str, Callable[[Plan], Any]] = {
-    "threads": threads,
-    "growth": growth,
-    "latency": latency,
-    "recompute": recompute,
-    "peers": peers,
-    "chunked": chunked,
-    "axes": axes,
+    "growth": measure_growth,
+    "latency": measure_latency,
+    "peers": measure_peers,
+    "chunked": measure_chunked,
+    "axes": measure_axes,
 }
 
 
@@ -40,7 +35,7 @@ def arguments() -> argparse.Namespace:
 
 
 def rounded(value: Any) -> Any:
-    """Five digits are more than any clock here deserves, and keep the file readable."""
+    """The same with five digits."""
     if isinstance(value, dict):
         return {key: rounded(part) for key, part in value.items()}
     if isinstance(value, list):
@@ -49,8 +44,8 @@ def rounded(value: Any) -> Any:
 
 
 def measure(plan: Plan, names: list[str]) -> dict[str, Any]:
-    """Run sections; the summary judges what they found."""
-    where = machine.describe()
+    """Results of some sections, and the verdicts."""
+    where = describe_machine()
     found: dict[str, Any] = {}
     started = time.perf_counter()
     for name, section in SECTIONS.items():
@@ -61,7 +56,7 @@ def measure(plan: Plan, names: list[str]) -> dict[str, Any]:
         "plan": plan.name,
         "minutes": (time.perf_counter() - started) / 60,
         "machine": where,
-        "targets": targets.judge(targets.measured(found)),
+        "targets": page.judge(page.collect_values(found)),
         "sections": found,
     }
 
@@ -80,9 +75,9 @@ def main() -> int:
         path.write_text(json.dumps(results, indent=1) + "\n")
     page.write(results, folder)
     print("\nWhat must hold" + ("" if asked.plan == "full" else " (at these sizes the verdicts say nothing)"))
-    for line in targets.lines(results["targets"]):
+    for line in page.summary_rows(results["targets"]):
         print(" | ".join(line))
-    return 1 if asked.strict and targets.failing(results["targets"]) else 0
+    return 1 if asked.strict and page.failing(results["targets"]) else 0
 
 
 if __name__ == "__main__":

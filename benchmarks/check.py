@@ -23,9 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks import machine
+from benchmarks.common import ROOT, describe_machine
 
-ROOT = Path(__file__).parents[1]
 MARKS = ROOT / "benchmarks" / "marks.json"
 WORKER = ROOT / "benchmarks" / "check_worker.py"
 ALLOWED = 1.2
@@ -176,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rounds = Rounds(asked.rows, **counts)
     if asked.write_marks:
         (ratios,) = measure_in_turns([asked.of], rounds, asked.only)
-        marks = {"rows": rounds.rows, "commit": commit_of(asked.of), "machine": machine.describe(), "ratios": ratios}
+        marks = {"rows": rounds.rows, "commit": commit_of(asked.of), "machine": describe_machine(), "ratios": ratios}
         asked.marks.write_text(json.dumps(marks, indent=1) + "\n")
         report(ratios, {}, "")
         return 0

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.timing import clock
+from benchmarks.common import clock
 from driftvote import AdaptiveLabelModel, CommitteeLabelModel, MajorityLabelModel
 from driftvote.committee import Known, find_committee, known, worst_case
 from driftvote.models.committee_engine import CommitteeEngine

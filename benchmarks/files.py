@@ -12,17 +12,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks import machine
-from benchmarks.child import peak_mb
-from benchmarks.plan import ROOT, Case
-from benchmarks.streams import make_votes
-from benchmarks.timing import interleave, middle, ratio
+from benchmarks.common import ROOT, Case, describe_machine, interleave, machine_sentence, make_votes, peak_mb, ratio
 from driftvote import AdaptiveLabelModel
 from driftvote.cli.label import LabelOptions
 from driftvote.cli.label import label_file as run_label
@@ -59,8 +56,8 @@ def beside_memory(rows: int, folder: Path, rounds: int) -> dict[str, Any]:
     times = interleave(sides, rounds, 300)
     return {
         "rows": rows,
-        "memory": middle(times["memory"]),
-        "file": middle(times["file"]),
+        "memory": median(times["memory"]),
+        "file": median(times["file"]),
         "ratio": ratio(times, "file", "memory"),
         "rounds": len(times["file"]),
     }
@@ -106,7 +103,7 @@ def by_format(rows: int, folder: Path) -> list[dict[str, Any]]:
         if kind != "npy":
             sides["written"] = lambda kind=kind: label_file(folder / "votes.parquet", folder / f"labels.{kind}")
         times = interleave(sides, 3, 120)
-        found.append({"format": kind, **{side: rows / middle(values) for side, values in times.items()}})
+        found.append({"format": kind, **{side: rows / median(values) for side, values in times.items()}})
     return found
 
 
@@ -129,7 +126,7 @@ def measure(rows: list[int], rounds: int, sort_rows: int, format_rows: int, fold
     ordered = in_a_process(sort_rows, folder, "shuffled.parquet", "time=at", "sort=yes")
     formats = by_format(format_rows, folder)
     return {
-        "machine": machine.describe(),
+        "machine": describe_machine(),
         "sizes": sizes,
         "held": held,
         "sorted": ordered,
@@ -166,7 +163,7 @@ def page(found: dict[str, Any]) -> str:
 Written by `make bench-files`; figures are never typed in. How files are read and written is told in
 [the command line](cli.md).
 
-Measured on: {machine.sentence(found["machine"])}
+Measured on: {machine_sentence(found["machine"])}
 
 ## What must hold
 

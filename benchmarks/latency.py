@@ -12,15 +12,14 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from itertools import combinations, cycle, islice
+from statistics import median
 from typing import Any
 
 import numba
 import numpy as np
 
-from benchmarks.ours import new_model
-from benchmarks.plan import PLANS, Case, Plan
-from benchmarks.streams import make_votes, pair_agreements
-from benchmarks.timing import interleave, middle, ratio
+from benchmarks.common import Case, interleave, make_votes, new_model, ratio
+from benchmarks.throughput import PLANS, Plan
 
 try:
     import river
@@ -30,6 +29,12 @@ except ImportError:
 
 PERCENTILES = {"median": 50, "p90": 90, "p99": 99, "max": 100}
 ROUNDS = 21
+
+
+def pair_agreements(codes: np.ndarray) -> list[list[int]]:
+    """For every row, whether each pair of labelers agrees: the input of one detector per pair."""
+    left, right = np.triu_indices(codes.shape[1], 1)
+    return (codes[:, left] == codes[:, right]).astype(int).tolist()
 
 
 def distribution(feed: Callable[[Any], Any], rows: Iterable[Any]) -> dict[str, float]:
@@ -104,7 +109,7 @@ def latency(labelers: int, plan: Plan) -> dict[str, Any]:
         "labelers": labelers,
         "pairs": labelers * (labelers - 1) // 2,
         "rounds": len(times["update"]),
-        "microseconds": {name: middle(values) / plan.latency_block * 1e6 for name, values in times.items()},
+        "microseconds": {name: median(values) / plan.latency_block * 1e6 for name, values in times.items()},
         "distribution": {name: distribution(feed, rows[name][: plan.latency_rows]) for name, feed in feeds.items()},
     }
     for key, name in {"ratio": "update", "ratio_read": "update, all outputs read"}.items():

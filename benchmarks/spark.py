@@ -14,16 +14,24 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks import machine
-from benchmarks.plan import ROOT, Case
-from benchmarks.streams import make_votes
-from benchmarks.timing import clock, interleave, middle, ratio
+from benchmarks.common import (
+    ROOT,
+    Case,
+    clock,
+    describe_machine,
+    interleave,
+    machine_sentence,
+    make_votes,
+    ratio,
+    replace_between,
+)
 from driftvote import AdaptiveLabelModel
 
 PAGE = ROOT / "docs" / "spark.md"
@@ -122,7 +130,7 @@ def measure(rows: int, keys: int, rounds: int, folder: Path) -> dict[str, Any]:
     """Seconds of each job on one core and on two."""
     make_table(rows, keys, folder / "votes")
     make_table(max(1000, rows // 100), 4, folder / "small")
-    found: dict[str, Any] = {"machine": machine.describe(), "rows": rows, "keys": keys}
+    found: dict[str, Any] = {"machine": describe_machine(), "rows": rows, "keys": keys}
     for cores in (2, 1):
         found[str(cores)] = in_a_process(cores, folder, rounds if cores > 1 else 1)
         print(cores, {name: [round(value, 1) for value in times] for name, times in found[str(cores)].items()})
@@ -137,10 +145,10 @@ def table(found: dict[str, Any]) -> str:
     names["one stream"] = "one long stream (`key=None`), `AdaptiveLabelModel()`"
     for name, shown in names.items():
         lines.append(
-            f"| {shown} | {middle(one[name]):.0f} s | {middle(two[name]):.0f} s |"
-            f" {middle(one[name]) / middle(two[name]):.2f} x | {ratio(two, name, 'copy'):.2f} x |"
+            f"| {shown} | {median(one[name]):.0f} s | {median(two[name]):.0f} s |"
+            f" {median(one[name]) / median(two[name]):.2f} x | {ratio(two, name, 'copy'):.2f} x |"
         )
-    over, faster = ratio(two, "default", "copy"), middle(one["default"]) / middle(two["default"])
+    over, faster = ratio(two, "default", "copy"), median(one["default"]) / median(two["default"])
     judged = [
         ("labeling over copying, two cores", f"at most {MOST_RATIO:.1f} x", over, over <= MOST_RATIO),
         ("two cores over one", f"at least {LEAST_SPEEDUP:.1f} x", faster, faster >= LEAST_SPEEDUP),
@@ -149,7 +157,7 @@ def table(found: dict[str, Any]) -> str:
         f"| {what} | {target} | {value:.2f} x | {'pass' if good else 'fail'} |" for what, target, value, good in judged
     ]
     return f"""{found["rows"]:,} rows x {len(LABELERS)} labelers, {found["keys"]} streams, Parquet to Parquet.
-Measured on: {machine.sentence(found["machine"])}
+Measured on: {machine_sentence(found["machine"])}
 
 | what must hold | target | measured |  |
 |---|---|---|---|
@@ -161,15 +169,10 @@ Measured on: {machine.sentence(found["machine"])}
 """
 
 
-def write_into(page: Path, text: str, begin: str = "<!-- figures: written by make bench-spark -->") -> None:
-    """Put the table into its place in the page."""
-    end = "<!-- end of figures -->"
-    old = page.read_text()
-    before, _, rest = old.partition(begin)
-    _, found, after = rest.partition(end)
-    if not found:
-        raise RuntimeError(f"{page.name} has no place for the figures")
-    page.write_text(f"{before}{begin}\n{text}{end}{after}")
+def write_table(page: str, text: str) -> str:
+    """The page with the table between its marks."""
+    begin, end = "<!-- figures: written by make bench-spark -->", "<!-- end of figures -->"
+    return replace_between(page, begin, end, text.rstrip())
 
 
 def main() -> None:
@@ -187,7 +190,7 @@ def main() -> None:
     text = table(found)
     print(text)
     if not asked.print:
-        write_into(PAGE, text)
+        PAGE.write_text(write_table(PAGE.read_text(), text))
 
 
 if __name__ == "__main__":

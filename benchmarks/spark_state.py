@@ -11,15 +11,13 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.plan import ROOT, Case
-from benchmarks.spark import write_into
-from benchmarks.streams import make_votes
-from benchmarks.timing import clock, middle
+from benchmarks.common import ROOT, Case, clock, make_votes, replace_between
 from driftvote import AdaptiveLabelModel, WindowGrid
 from driftvote.spark import label_stream, write_batches
 from driftvote.spark.columns import LabelJob, make_job
@@ -86,7 +84,7 @@ def measure_value(job: LabelJob, votes: Any) -> dict[str, Any]:
     model.partial_fit(votes)
     value = KeyState(model).pack(job)
     seconds = [clock(lambda: KeyState.unpack(value, job, "one").pack(job)) for _ in range(5)]
-    return {"value": len(value), "seconds": middle(seconds)}
+    return {"value": len(value), "seconds": median(seconds)}
 
 
 def table(found: list[dict[str, Any]]) -> str:
@@ -111,7 +109,7 @@ def main() -> None:
         spark.stop()
     text = table(found)
     print(text)
-    write_into(PAGE, text, BEGIN)
+    PAGE.write_text(replace_between(PAGE.read_text(), BEGIN, "<!-- end of figures -->", text.rstrip()))
 
 
 if __name__ == "__main__":

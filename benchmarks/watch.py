@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import machine
-from benchmarks.plan import ROOT
+from benchmarks.common import ROOT, describe_machine, machine_sentence, peak_mb, replace_between
 
 PAGE = ROOT / "docs" / "watch.md"
 MOST_MS = 1.0
@@ -117,14 +116,6 @@ def memory(marks: list[int], folder: Path) -> list[dict[str, float]]:
     return found
 
 
-def peak_mb(pid: int) -> float:
-    """The most memory a process has held, in MB (10^6 bytes)."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    raise RuntimeError("this system does not tell the peak memory of a process")
-
-
 def answers_of(process: subprocess.Popen[bytes], most: int | None) -> Iterator[dict[str, Any]]:
     """Answers; after `most` of them the process is killed."""
     assert process.stdout is not None
@@ -190,18 +181,14 @@ def kill_table(found: list[dict[str, int]]) -> str:
     return "\n".join(lines)
 
 
-def written(page: str, name: str, table: str) -> str:
+def write_table(page: str, name: str, table: str) -> str:
     """The page with the table between its marks."""
     begin, end = f"<!-- {name}: written by make watch-bench -->", f"<!-- end of {name} -->"
-    head, _, rest = page.partition(begin)
-    _, found, tail = rest.partition(end)
-    if not found:
-        raise SystemExit(f"{PAGE}: the marks of {name!r} are missing")
-    return f"{head}{begin}\n\n{table}\n\n{end}{tail}"
+    return replace_between(page, begin, end, f"\n{table}\n")
 
 
 def _latency(chosen: argparse.Namespace, folder: Path) -> str:
-    where = machine.sentence(machine.describe())
+    where = machine_sentence(describe_machine())
     return f"{latency_table(latencies(chosen.rows, folder))}\n\n{chosen.rows:,} lines each. {where}"
 
 
@@ -229,7 +216,7 @@ def main() -> None:
         tables = {title: make(chosen, Path(name)) for title, make in makers.items() if chosen.only in (None, title)}
     page = PAGE.read_text()
     for title, table in tables.items():
-        page = written(page, title, table)
+        page = write_table(page, title, table)
     PAGE.write_text(page)
     print(f"wrote the tables of {PAGE}")
 

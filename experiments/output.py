@@ -1,4 +1,4 @@
-"""What both experiments write: Markdown tables and figures in one style."""
+"""Markdown tables, and figures in one style."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def markdown(header: Cells, rows: list[Cells]) -> str:
 
 
 @contextmanager
-def figure(folder: Path, name: str, **grid: Any) -> Iterator[Any]:
-    """Axes to draw on; on leaving, the figure is saved as `name`.png and `name`.svg."""
+def figure(folder: Path, name: str, svg: bool = True, **grid: Any) -> Iterator[Any]:
+    """Axes to draw on; on leaving, the figure is saved as `name`.png and, if asked for, `name`.svg."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -58,7 +58,8 @@ def figure(folder: Path, name: str, **grid: Any) -> Iterator[Any]:
             yield axes
             folder.mkdir(parents=True, exist_ok=True)
             drawn.savefig(folder / f"{name}.png", dpi=130, metadata={"Software": None})
-            drawn.savefig(folder / f"{name}.svg", metadata={"Date": None})
+            if svg:
+                drawn.savefig(folder / f"{name}.svg", metadata={"Date": None})
         finally:
             plt.close(drawn)
 

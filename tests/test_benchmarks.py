@@ -30,7 +30,7 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
 def small_run(tmp_path_factory):
     """One run of every section that needs no peer, at the smallest sizes."""
     folder = tmp_path_factory.mktemp("bench")
-    sections = ["threads", "growth", "latency", "recompute", "chunked", "axes"]
+    sections = ["growth", "latency", "chunked", "axes"]
     done = run("benchmarks", "--plan", "tiny", "--out", str(folder), "--only", *sections)
     assert done.returncode == 0, done.stderr
     return folder
@@ -86,7 +86,7 @@ def test_the_marks_are_of_every_figure(bench):
 
 
 def test_every_target_can_pass_fail_and_be_missing(bench):
-    targets = bench("targets")
+    targets = bench("page")
     for target in targets.TARGETS:
         worse, better = target.bound * 1.01, target.bound * 0.99
         if not target.at_most:
@@ -98,8 +98,8 @@ def test_every_target_can_pass_fail_and_be_missing(bench):
 
 
 def test_nothing_measured_passes_nothing(bench):
-    targets = bench("targets")
-    assert {line["verdict"] for line in targets.judge(targets.measured({}))} == {"not measured"}
+    page = bench("page")
+    assert {line["verdict"] for line in page.judge(page.collect_values({}))} == {"not measured"}
 
 
 def test_slower_by_a_fifth_is_the_border(bench):
@@ -110,7 +110,7 @@ def test_slower_by_a_fifth_is_the_border(bench):
 
 
 def test_ratios_are_medians_within_rounds(bench):
-    timing = bench("timing")
+    timing = bench("common")
     # The machine is three times slower in the second round: each ratio is 2, that of the medians is not.
     assert timing.ratio({"a": [2.0, 6.0, 2.2], "b": [1.0, 3.0, 1.1]}, "a", "b") == 2.0
     turns: list[str] = []
@@ -120,30 +120,15 @@ def test_ratios_are_medians_within_rounds(bench):
     assert len(timing.interleave(sides, rounds=3, budget=0.0)["b"]) == 1
 
 
-@pytest.mark.parametrize("how", ["by_definition", "by_matrix_product"])
-def test_recomputing_does_the_same_work(bench, how):
-    """A comparison of speed is worth something only if both sides compute the same."""
-    recompute, streams, plan = bench("recompute"), bench("streams"), bench("plan")
-    codes, _ = streams.make_votes(plan.Case(400, 5))
-    out = bench("ours").new_model().label_stream(codes)
-    votes = streams.signed(codes)
-    for t in (1, 2, 3, 50, 257, 400):
-        label, window, accuracies = recompute.label_last(votes[:t], getattr(recompute, how))
-        assert window == out.windows[t - 1]
-        assert label == (0, -1, 1)[out.codes[t - 1] + 1]  # a tie, class 0, class 1
-        np.testing.assert_allclose(np.minimum(accuracies, 1.0), out.accuracies[t - 1], rtol=1e-9)
-
-
 def test_a_child_is_not_measured_by_its_parent(bench):
     """A large parent must not show in the memory of what it starts."""
-    child = bench("child")
     ballast = np.ones(400_000_000, np.int8)
-    found = child.measure("chunked", {"rows": 100, "chunk": 50})
+    found = bench("throughput").in_process("chunked", {"rows": 100, "chunk": 50})
     assert found["idle_mb"] < ballast.nbytes / 1e6
 
 
 def test_reasons_name_no_machine(bench):
-    reason = bench("peer_envs").reason
+    reason = bench("peers").reason
     said = reason("x\nImportError: cannot import name 'A' from 'b' (/some/where/b.py)\n")
     assert said.startswith("ImportError: cannot import name 'A'")
     assert "/" not in said

@@ -29,10 +29,10 @@ def test_tables_tell_what_does_not_hold():
 
 def test_tables_go_between_their_marks():
     page = "a\n<!-- kills: written by make watch-bench -->\nold\n<!-- end of kills -->\nb"
-    assert "old" not in watch.written(page, "kills", "| new |")
-    assert watch.written(page, "kills", "| new |").endswith("| new |\n\n<!-- end of kills -->\nb")
-    with pytest.raises(SystemExit, match="the marks of 'memory' are missing"):
-        watch.written(page, "memory", "")
+    assert "old" not in watch.write_table(page, "kills", "| new |")
+    assert watch.write_table(page, "kills", "| new |").endswith("| new |\n\n<!-- end of kills -->\nb")
+    with pytest.raises(SystemExit, match="no marks <!-- memory: written by make watch-bench -->"):
+        watch.write_table(page, "memory", "")
 
 
 def test_the_page_keeps_the_promises():
