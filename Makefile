@@ -48,7 +48,7 @@ test-jit: $(VENV)/.dev  ## the tests as users run the package, compiled
 # Lines of kernels can only be seen with the compiler off. The fits of the default model are too slow there for every
 # test, so the tests closest to the kernels are run. Running sums wrap around on purpose, of which NumPy warns.
 PLAIN_TESTS = tests/toy tests/test_long_chunks.py tests/test_quick.py tests/test_windows.py tests/test_bounds.py \
-	tests/test_confusion.py tests/test_watching.py
+	tests/test_confusion.py tests/test_detector.py
 KERNELS_SEEN = 80
 test-nojit: $(VENV)/.dev  ## the kernels with the compiler off, and which of their lines were seen
 	NUMBA_DISABLE_JIT=1 COVERAGE_FILE=.coverage.nojit DRIFTVOTE_DATA=$(DATA) \
@@ -106,7 +106,7 @@ events-bench: $(VENV)/.dev  ## drift events against what is known to have happen
 	$(BIN)/pip install --quiet --disable-pip-version-check river==0.26.1
 	$(BIN)/python -m benchmarks.events --data $(DATA)
 
-bands: $(VENV)/.dev  ## calibrate the bands of the accuracies, a minute or two; writes src/driftvote/bands.py, docs/events.md
+bands: $(VENV)/.dev  ## calibrate the bands of the accuracies, a minute or two; writes src/driftvote/drift/bands.py, docs/events.md
 	$(BIN)/python -m benchmarks.bands
 
 bench-check: $(VENV)/.dev  ## fails if the default model is slower than benchmarks/marks.json (AGAINST=path: than that checkout)

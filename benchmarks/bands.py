@@ -1,6 +1,6 @@
 """The calibrated band: its factors, fitted on simulated streams, and how often it holds the truth on others.
 
-`make bands` writes the factors into src/driftvote/bands.py and the table into docs/events.md.
+`make bands` writes the factors into src/driftvote/drift/bands.py and the table into docs/events.md.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.events import PAGE, votes_of, written
-from driftvote import AdaptiveLabelModel, bands
+from driftvote import AdaptiveLabelModel
+from driftvote.drift import bands
 
 SOURCE = Path(bands.__file__)
 LEVEL = 0.95

@@ -1,4 +1,4 @@
-"""Who changed, and when, by definition: flags for every row, no tables, no bits."""
+"""Which labelers changed, and when, by definition: flags for every row, no tables, no bits."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import math
 
 import numpy as np
 
-from driftvote.diagnosis import DROP, MOST_PAIRS, NAMED, TOGETHER, deviate
-from naive_watching import BLOCK, LEAST, STEADY, most, surprise
-
-AGREEMENT, BALANCE = 1, 3
+from driftvote.drift.diagnosis import DROP, MOST_PAIRS, NAMED, TOGETHER
+from driftvote.drift.statistics import normal_deviate
+from naive_detector import BLOCK, LEAST, STEADY, most, surprise
 
 
 def sides(rows, panel):
@@ -21,15 +20,15 @@ def sides(rows, panel):
 
 
 def diagnose(rows, n_classes, found, limit):
-    """What `driftvote.diagnosis.diagnose` says, as plain values."""
+    """About, since, kind, agreement, coverage and pairs of a `Change`; `found` names the statistic and the row."""
     what, who, change = found
     n = rows.shape[1]
     said = np.array([most(row) for row in rows.tolist()])
     hits, tries = rows[:, who % n] >= 0, np.ones(len(rows), bool)
-    if what == AGREEMENT:
+    if what == "agreement":
         others = sides(rows, [True] * n)[:, who]
         hits, tries = rows[:, who] == others, (rows[:, who] >= 0) & (others >= 0)
-    elif what == BALANCE:
+    elif what == "balance":
         hits, tries = said % 8 == who, said >= 0
     about, since = locate(hits, tries, change)
     here = [bool((rows[:about, h] >= 0).any()) for h in range(n)]
@@ -51,7 +50,7 @@ def diagnose(rows, n_classes, found, limit):
         up, down = sum(z > 0 for z in agreement.values()), sum(z < 0 for z in agreement.values())
         kind = "labelers changed" if up and down else "labeler better" if up else "labeler worse"
         if up + down >= 3 and 2 * (up + down) > sum(here):
-            kind = "everything changed"
+            kind = "everything"
     return about, since, kind, agreement, votes, moved_pairs(rows, about, [*dict.fromkeys([*agreement, *votes])])
 
 
@@ -109,7 +108,7 @@ def moved_inside(hits, tries, strata, split, n_strata):
 
 
 def moved_agreement(rows, split, panel, here, n_strata):
-    enough = deviate(NAMED / max(1, sum(here)))
+    enough = normal_deviate(NAMED / max(1, sum(here)))
     named, panel, waiting = {}, list(panel), [h for h, there in enumerate(here) if there]
     while waiting and sum(panel) >= 2:
         others, plain, size = sides(rows, panel), {}, {}
@@ -131,7 +130,7 @@ def moved_agreement(rows, split, panel, here, n_strata):
 
 
 def moved_votes(rows, split, here):
-    enough, found = deviate(NAMED / max(1, sum(here))), {}
+    enough, found = normal_deviate(NAMED / max(1, sum(here))), {}
     for h, there in enumerate(here):
         voted = rows[:, h] >= 0
         begin = int(voted.argmax()) // BLOCK * BLOCK
@@ -147,5 +146,20 @@ def moved_pairs(rows, split, who):
             if j != h:
                 both = (rows[:, h] >= 0) & (rows[:, j] >= 0)
                 found[min(h, j), max(h, j)] = abs(moved(rows[:, h] == rows[:, j], both, split))
-    enough = deviate(NAMED / max(1, len(found)))
+    enough = normal_deviate(NAMED / max(1, len(found)))
     return tuple(p for p in sorted(found, key=lambda p: -found[p]) if found[p] >= enough)[:MOST_PAIRS]
+
+
+def changed(kind, agreement, coverage, before, after, half):
+    """Names of changes by labeler, given accuracies on either side and half the width of their bands."""
+    words = {}
+    for place, (h, z) in enumerate(agreement.items()):
+        if place == 0 or (after[h] - before[h]) * z > 0:
+            words[h] = "better" if z > 0 else "worse"
+    if kind == "everything":
+        for h in range(len(before)):
+            if abs(after[h] - before[h]) > 2 * half:
+                words.setdefault(h, "better" if after[h] > before[h] else "worse")
+    votes = {h: "votes more" if z > 0 else "votes less" for h, z in coverage.items()}
+    order = [votes, words] if kind == "coverage" else [words, votes]
+    return {h: next(part[h] for part in order if h in part) for h in [*order[0], *order[1]]}

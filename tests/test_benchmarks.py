@@ -139,7 +139,7 @@ def test_the_bench_of_events_and_bands_writes_its_tables(bench, tmp_path):
     events, bands = bench("events"), bench("bands")
     page, source = tmp_path / "events.md", tmp_path / "bands.py"
     page.write_text((ROOT / "docs" / "events.md").read_text())
-    source.write_text((PACKAGE / "bands.py").read_text())
+    source.write_text((PACKAGE / "drift" / "bands.py").read_text())
     found = events.tables(events.Plan(1, 1000, 2, 1, 1, 1), None)
     assert {line.split("|")[2].strip() for line in found["summary"][2:]} <= {"holds", "**does not hold**"}
     text = page.read_text()

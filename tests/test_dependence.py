@@ -9,7 +9,7 @@ import pytest
 
 import driftvote
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel
-from driftvote.dependence import dependence
+from driftvote.drift.dependence import dependence
 from driftvote.streams import simulate
 
 from streams_for_tests import rows_for
@@ -28,7 +28,7 @@ def diagnose(votes, n_classes=2):
 
 
 def test_independent_labelers_raise_no_alarm_and_scores_are_normal(monkeypatch):
-    monkeypatch.setattr("driftvote.dependence.NOTABLE", 0.0)
+    monkeypatch.setattr("driftvote.drift.dependence.NOTABLE", 0.0)
     rng = np.random.default_rng(0)
     streams, alarms, scores = rows_for(120, 30), 0, []
     for seed in range(streams):
@@ -84,7 +84,7 @@ def test_what_cannot_be_told_is_said():
     three = diagnose(simulate(np.full((500, 3), 0.8), seed=1).votes)
     assert three.effective_labelers is None
     assert not three.notable
-    assert "cannot be told" in str(three)
+    assert "unknown" in str(three)
     one_row = diagnose(np.array([[1, 1, 0, 1, 0]]))
     assert one_row.effective_labelers is None
     silent = diagnose(np.full((50, 5), -1))

@@ -18,14 +18,16 @@ from driftvote import (
     OrderError,
     SettingError,
 )
-from driftvote.drift import KINDS
+from driftvote.drift.events import KINDS
 from driftvote.models import watched
 from driftvote.report import from_arrays, report_from_json, report_to_json
 from driftvote.report.page import render
 
 from streams_for_tests import COMPILED
 
-pytestmark = pytest.mark.skipif(not COMPILED, reason="drift takes thousands of rows; the watch itself is tried without")
+pytestmark = pytest.mark.skipif(
+    not COMPILED, reason="drift takes thousands of rows; the detector itself is tested without"
+)
 MODELS = {
     "default": AdaptiveLabelModel,
     "paper": AdaptiveLabelModel.paper,
@@ -52,7 +54,7 @@ VOTES = stream()
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(("coverage", "n_classes"), [(1.0, 2), (0.8, 3)])
 def test_events_do_not_depend_on_how_rows_come(name, coverage, n_classes, tmp_path, monkeypatch):
-    monkeypatch.setattr(watched, "BESIDE", 150)  # with two threads, the watch is beside the labels
+    monkeypatch.setattr(watched, "BESIDE", 150)  # with two threads, one looks for drift while the other labels
     votes = stream(coverage, n_classes)
     told = []
     out = MODELS[name](n_classes=n_classes, on_event=told.append).label_stream(votes)
@@ -79,7 +81,7 @@ def test_events_do_not_depend_on_how_rows_come(name, coverage, n_classes, tmp_pa
             model.label_stream(part)
     assert model.events == out.events
     assert model.n_detections == len(out.events) == 2
-    assert json.dumps(model.events[0].as_dict()) == json.dumps(out.events[0].as_dict())
+    assert json.dumps(model.events[0].to_dict()) == json.dumps(out.events[0].to_dict())
 
 
 def test_an_event_says_what_happened():
@@ -103,7 +105,7 @@ def test_an_event_says_what_happened():
     )
     assert first.sentence.startswith(f"since about row {first.about:,}, labeler_0 is right ")
     assert str(first) == first.sentence
-    assert DriftEvent.from_dict(json.loads(json.dumps(first.as_dict()))) == first
+    assert DriftEvent.from_dict(json.loads(json.dumps(first.to_dict()))) == first
     assert out[:1000].events == [first]
     assert out[1000:].events == [second]
     assert out[1000:].first_row == 1000
@@ -191,7 +193,7 @@ def test_times(name):
         text.update(VOTES[0], time=float("nan"))
 
 
-def test_a_state_without_a_watch_begins_one(tmp_path):
+def test_a_state_without_a_detector_begins_one(tmp_path):
     model = AdaptiveLabelModel.paper(false_event_rate=None)
     model.label_stream(VOTES[:200])
     model.save(tmp_path / "state.npz")
@@ -256,7 +258,7 @@ def test_near_copies_are_warned_of_once():
     copies = [one for one in model.warnings if one.kind == "near copies"]
     assert [one.labelers for one in copies] == [("labeler_2", "labeler_5")]
     assert "vote nearly alike" in copies[0].sentence
-    assert json.dumps(copies[0].as_dict())
+    assert json.dumps(copies[0].to_dict())
     assert model.new_warnings()
     assert not model.new_warnings()
     assert MajorityLabelModel().new_warnings() == []

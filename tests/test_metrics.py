@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from driftvote import AdaptiveLabelModel, DriftvoteError, MissingExtraError
-from driftvote.drift import KINDS
+from driftvote.drift.events import KINDS
 from driftvote.live.metrics import (
     Counts,
     MetricsServer,

@@ -21,7 +21,7 @@ from driftvote import (
     SettingError,
     VoteError,
 )
-from driftvote.bands import half_width
+from driftvote.drift.bands import half_width
 from driftvote.report import Report, ReportBuilder, builder, data, from_arrays, report_from_json, report_to_json
 from driftvote.report.buckets import MAX_CELLS, max_buckets
 from driftvote.report.charts import charts

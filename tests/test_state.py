@@ -49,8 +49,8 @@ def refuse(path, message, kind=AdaptiveLabelModel):
 
 def test_it_is_a_plain_npz_with_a_json_header(saved):
     with np.load(saved, allow_pickle=False) as archive:
-        watch = {f"watch_{name}" for name in ("rows", "totals", "base", "born", "prior", "head")}
-        assert set(archive.files) == {"header", "rows", "sums", "votes", "clock"} | watch
+        drift = {f"drift_{name}" for name in ("rows", "totals", "base", "born", "prior", "head")}
+        assert set(archive.files) == {"header", "rows", "sums", "votes", "clock"} | drift
         header = json.loads(archive["header"].tobytes().decode().partition("\n")[2])
     assert header["version"] == 2
     assert header["model"] == "AdaptiveLabelModel"

@@ -20,7 +20,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Layers, lowest first: a module imports from its own layer or from a lower one.
 LAYERS = [
     ["kernels", "errors", "_version"],
-    ["theory", "randomness", "agreements", "windows", "accuracies", "weights", "labels", "votes", "labelers", "doors", "inputs", "core", "frames", "frames_out", "times", "stretches", "marks", "tallies", "committee", "dependence", "bands", "drift", "diagnosis", "watching"],
+    ["theory", "randomness", "agreements", "windows", "accuracies", "weights", "labels", "votes", "labelers", "doors", "inputs", "core", "frames", "frames_out", "times", "stretches", "marks", "tallies", "committee", "drift"],
     ["files", "streams"],
     ["models"],
     ["report", "live", "spark"],

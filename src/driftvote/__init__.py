@@ -7,7 +7,9 @@
 """
 
 from driftvote._version import __version__
-from driftvote.drift import DriftEvent, DriftWarning, LabelerChange
+from driftvote.drift.bands import AccuracyEstimate
+from driftvote.drift.detector import DriftDetector
+from driftvote.drift.events import DriftEvent, DriftWarning, LabelerChange
 from driftvote.errors import (
     ContradictionError,
     DriftvoteError,
@@ -33,9 +35,11 @@ from driftvote.models import (
 from driftvote.windows import WindowGrid, WindowTest
 
 __all__ = [
+    "AccuracyEstimate",
     "AdaptiveLabelModel",
     "CommitteeLabelModel",
     "ContradictionError",
+    "DriftDetector",
     "DriftEvent",
     "DriftWarning",
     "DriftvoteError",

@@ -25,7 +25,7 @@ from driftvote.cli.options import (
 from driftvote.cli.pipeline import StreamLabeler, VoteFile, check_paths, open_votes, read_ahead
 from driftvote.cli.progress import rows_done
 from driftvote.cli.state import SavedModels
-from driftvote.drift import DriftEvent
+from driftvote.drift.events import DriftEvent
 from driftvote.errors import DriftvoteError
 from driftvote.live.metrics import Counts, collect_metrics, write_metrics
 

@@ -40,7 +40,7 @@ from driftvote.cli.pipeline import (
 )
 from driftvote.cli.progress import rows_done
 from driftvote.cli.state import SavedModels, hash_file
-from driftvote.drift import DriftEvent
+from driftvote.drift.events import DriftEvent
 from driftvote.errors import DriftvoteError
 from driftvote.files.atomic import WholeFiles
 from driftvote.files.rows import VoteRows
@@ -345,7 +345,7 @@ class LabelTotals:
 
 def event_to_dict(stream: Hashable, event: DriftEvent) -> dict[str, Any]:
     """An event with the name of its stream, if it has one."""
-    return ({} if stream is None else {"stream": str(stream)}) | event.as_dict()
+    return ({} if stream is None else {"stream": str(stream)}) | event.to_dict()
 
 
 def read_line(summary: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from driftvote.cli.options import InputOptions
-from driftvote.drift import DriftEvent
+from driftvote.drift.events import DriftEvent
 from driftvote.errors import DriftvoteError
 from driftvote.files.classes import declare_format, describe_classes, find_format
 from driftvote.files.rows import Roles, TimeColumn, VoteRows, WideReader, find_roles, only_stream

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -43,17 +44,16 @@ def _tie_to_all_kernels(kernel: Any) -> None:
     """
     index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
     if index is not None:
-        index._source_stamp = (index._source_stamp, _SOURCES)
+        own = Path(kernel.py_func.__code__.co_filename).parent
+        index._source_stamp = (index._source_stamp, _sources_digest(Path(__file__).parent), _sources_digest(own))
 
 
-def _sources_digest() -> str:
+@cache
+def _sources_digest(folder: Path) -> str:
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(folder.glob("*.py")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-_SOURCES = _sources_digest()
 
 
 class _Compilations(event.Listener):

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
-from driftvote.drift import DriftEvent, DriftWarning
+from driftvote.drift.events import DriftEvent, DriftWarning
 from driftvote.errors import DriftvoteError
 from driftvote.live import WatchOptions
 from driftvote.live.lines import LineSource, Pause, Stop, write_all
@@ -216,7 +216,7 @@ class StreamLoop:
     def _report(self, kind: str, number: int, report: DriftEvent | DriftWarning, row_id: Any) -> None:
         """Send an event or a warning to the log, the events file and the webhook."""
         record = {"type": kind, "stream": self.position.stream, "number": number, "line": self._number}
-        record |= ({} if row_id is None else {"id": row_id}) | report.as_dict()
+        record |= ({} if row_id is None else {"id": row_id}) | report.to_dict()
         self.log.info(f"{kind} {number}, line {self._number:,}: {report.sentence}")
         if self.events is not None:
             try:

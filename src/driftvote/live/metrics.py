@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from driftvote._version import __version__
-from driftvote.drift import KINDS
+from driftvote.drift.events import KINDS
 from driftvote.errors import DriftvoteError, MissingExtraError
 from driftvote.files.atomic import whole_file
 from driftvote.models import LabelModel

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from driftvote.drift import DriftEvent
+from driftvote.drift.events import DriftEvent
 from driftvote.errors import DriftvoteError, SettingError
 from driftvote.kernels.bounds import Watch
 from driftvote.kernels.confusion import Fit

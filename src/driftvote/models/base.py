@@ -192,11 +192,9 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
         for part, roster in admitted.parts:
             codes, engine = self._prepared(admitted.batch, part, roster)
             draws = tie_draws(self.tie_break_policy, self.seed, engine.n_rows, len(codes))
-            parts.append(self._labeled(engine, codes, draws, None if marks is None else marks[part]))
+            parts.append(self._labeled(engine, codes, draws, None if marks is None else marks[part], roster.names))
             self._roster, self._engine = roster, engine
-            events += self._noticed(
-                engine, codes, parts[-1].estimates, None if batch.times is None else batch.times[part]
-            )
+            events += self._noticed(codes, parts[-1].estimates, None if batch.times is None else batch.times[part])
         self._settle(admitted)
         said, roster = joined(parts), self._roster
         context = (align_rows(batch, roster), self._form, roster.names, batch.origin)

@@ -203,10 +203,6 @@ class WindowEngine(Engine):
         window = estimate(self.state.memory, self.rule, nothing_known(self.rule), estimates[0], votes[0])
         return WindowEstimates(estimates, votes, np.array([window]), self.rule)
 
-    @property
-    def ring(self) -> Codes:
-        return self.state.memory.ring
-
     def remembered(self) -> int:
         return min(self.n_rows, len(self.state.memory.ring))
 

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from driftvote.agreements import StreamState
+from driftvote.drift.detector import DriftDetector
+from driftvote.drift.statistics import BLOCK
 from driftvote.kernels import single
-from driftvote.kernels.layout import Floats, Ints, Memory, Rule, code_dtype
+from driftvote.kernels.layout import Codes, Floats, Ints, Memory, Rule, code_dtype
 from driftvote.kernels.single import CODE, TAIL, WINDOW, label_one
 from driftvote.labels import tie_draws
 from driftvote.models.estimates import WindowEstimates
@@ -72,6 +74,11 @@ class QuickRows:
             return None
         return Step(self, 0, said)
 
+    def codes(self, step: Step) -> Codes:
+        """The class codes of a row that `label` has just labeled."""
+        said: Floats = step._said  # type: ignore[assignment]
+        return said[-self._shape[0] :].astype(self._ring.dtype)
+
     def _draw(self) -> float:
         """The draw of the coming row, should it be tied."""
         place = self._state.n_rows - self._first_draw
@@ -118,16 +125,17 @@ class ShortWay(Watching):
         if step is not None:
             if latest is not None:
                 self._last_time = latest
-            self._rows_left -= 1
-            if not self._rows_left:
-                self._watch_short_rows(step)
+            if self._detector is not None:
+                self._watch_short_row(self._detector, step, quick)
         return step
 
-    def _watch_short_rows(self, step: Step) -> None:
-        """At the end of a block: show the watch what went by."""
-        events = self._end_of_block(step.window)
-        step._event = events[0] if events else None
-        self._tell(events)
+    def _watch_short_row(self, detector: DriftDetector, step: Step, quick: QuickRows) -> None:
+        """Show a row to the detector; an event can come at the end of a block only."""
+        times = None if self._last_time is None else Times(self._last_time[0], [self._last_time[1]])
+        events = detector.report(detector.scan(quick.codes(step)), [step.window], times)
+        if detector.n_rows % BLOCK == 0:
+            step._event = events[0] if events else None
+            self._tell(events)
 
     def _look_for_short_way(self) -> None:
         """After a row that went the long way."""

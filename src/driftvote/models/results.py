@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from driftvote.drift import DriftEvent
+from driftvote.drift.events import DriftEvent
 from driftvote.errors import VoteError
 from driftvote.inputs import Origin, make_frame
 from driftvote.kernels.layout import Codes, Floats, Ints

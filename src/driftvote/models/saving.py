@@ -28,10 +28,9 @@ def state_of(model: Any) -> tuple[dict[str, Any], Arrays]:
         "members": list(model._families.members.names),
     }
     arrays = {} if model._engine is None else model._engine.arrays()
-    record = model._watch_record()
-    if record is not None:
-        header["watch"] = record.to_plain()
-        arrays = arrays | record.watcher.arrays()
+    if model._detector is not None:
+        header["drift"], more = model._detector.to_state()
+        arrays = arrays | more
     return header, arrays
 
 
@@ -54,7 +53,7 @@ def restore(kind: Any, header: dict[str, Any], arrays: Arrays, shown: str | Path
         if arrays:
             model._engine = model._new_engine(len(model._roster))
             model._engine.restore(arrays)
-            model._resume_watch(header.get("watch"), arrays)
+            model._resume_detector(header.get("drift"), arrays)
     except (TypeError, ValueError) as problem:
         raise StateError(f"{shown}: the state does not fit {header['model']}: {problem}") from problem
     return model

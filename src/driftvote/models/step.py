@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from driftvote.drift import DriftEvent
+from driftvote.drift.events import DriftEvent
 from driftvote.kernels.layout import Floats
 from driftvote.kernels.single import CODE, WINDOW
 from driftvote.models.certified import StepCertificate

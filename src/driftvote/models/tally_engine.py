@@ -63,10 +63,6 @@ class TallyEngine(Engine):
         sums, votes = stats[: n_pairs(self.n_labelers)].copy(), stats[-self.n_labelers :].copy()
         return sums, votes, min(int(self.watch.sizes[level]), self.n_rows)
 
-    @property
-    def ring(self) -> Codes:
-        return self.tally.ring
-
     def remembered(self) -> int:
         return min(self.n_rows, len(self.tally.ring))
 

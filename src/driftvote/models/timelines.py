@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftvote.bands import bound_half_width, calibrated_half_width
+from driftvote.drift.bands import bound_half_width, calibrated_half_width
 from driftvote.errors import SettingError
 from driftvote.kernels.layout import Floats, Ints
 from driftvote.models.estimates import Estimates, WindowEstimates
@@ -33,9 +33,11 @@ def bands_of(estimates: Estimates, n_classes: int, kind: str, tau: float, delta:
         for name, value, most in (("tau", tau, 1.0 - 1.0 / n_classes), ("delta", delta, 1.0)):
             if not 0.0 < value <= most:
                 raise SettingError(f"{name} must lie above 0 and be at most {most:.4g}, not {value!r}")
-        rule = (len(estimates.rule.sizes), float(delta), float(tau))
+        n_windows = len(estimates.rule.sizes)
         half = np.repeat(
-            bound_half_width(windows, accuracies.shape[1], n_classes, rule)[:, None], accuracies.shape[1], 1
+            bound_half_width(windows, accuracies.shape[1], n_classes, n_windows, float(delta), float(tau))[:, None],
+            accuracies.shape[1],
+            1,
         )
     else:
         how = (n_classes, estimates.rule.diluted, estimator_of(estimates))

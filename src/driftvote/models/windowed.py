@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from driftvote.agreements import agreement_matrix
-from driftvote.dependence import Dependence, dependence
+from driftvote.drift.dependence import Dependence, dependence
 from driftvote.errors import DriftvoteError
 from driftvote.kernels.layout import Codes, Floats, Ints, Rule
 from driftvote.kernels.windows import choose_level, nothing_known
@@ -64,7 +64,7 @@ class WindowedLabelModel(LabelModel):
         """Whether labelers err independently, as far as the agreements of the current window tell.
 
         Pairs that agree more than independent errors explain, near-copies, and how many independent labelers the
-        panel is worth; see `driftvote.dependence` for what cannot be seen.
+        panel is worth; see `driftvote.drift.dependence` for what cannot be seen.
         """
         sums, votes, window = self._tallied()
         if self.abstentions == "random":  # random votes stand for abstentions, as the paper's protocol asks

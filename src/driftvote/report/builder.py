@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from driftvote._version import __version__
-from driftvote.bands import calibrated_half_width
-from driftvote.drift import DriftEvent
+from driftvote.drift.bands import calibrated_half_width
+from driftvote.drift.events import DriftEvent
 from driftvote.errors import LabelerError, SettingError, VoteError
 from driftvote.kernels.fits import CROWDING, MISFIT, look_up
 from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from driftvote.drift import DriftEvent, Time
+from driftvote.drift.events import DriftEvent, Time
 from driftvote.errors import DriftvoteError, OrderError
 from driftvote.kernels.layout import Ints
 from driftvote.times import read_time

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from driftvote.dependence import dependence
-from driftvote.drift import BALANCE, COVERAGE, DriftEvent, Time
+from driftvote.drift.dependence import dependence
+from driftvote.drift.events import BALANCE, COVERAGE, DriftEvent, Time
 from driftvote.kernels.layout import Codes
 from driftvote.models import StepCertificate
 from driftvote.report import data

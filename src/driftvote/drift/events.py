@@ -1,7 +1,6 @@
-"""7 EVENTS: when something changed, who changed, from what to what.
+"""Drift events: what a lasting change is reported as.
 
-An event is a change that stays: the rows since differ from those before by more than chance explains, however often
-one looks. It is reported once. `watching.py` finds it, `diagnosis.py` says who it was; here is what comes out.
+`detector.py` finds a change and reports it once; `diagnosis.py` says which labelers changed.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ COVERAGE, BALANCE, EVERYTHING = "coverage", "class balance", "everything"
 KINDS = (WORSE, BETTER, MIXED, COVERAGE, BALANCE, EVERYTHING)
 
 Time = str | float | int | None
-"""A time as plain values can hold it: numbers and text as they came, dates and times as ISO 8601 text."""
+"""A time as a plain value: numbers and text unchanged, dates and times as ISO 8601 text."""
 
 SHOWN = 4
-"""Labelers that a sentence names; the rest is counted."""
+"""Labelers that a sentence names; the others are counted."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class LabelerChange:
 
     @property
     def sentence(self) -> str:
-        """What changed, in words.
+        """What changed, as a sentence.
 
         >>> LabelerChange("judge-b", "worse", 0.89, 0.87, 0.91, 0.71, 0.62, 0.8, 1.0, 1.0).sentence
         'judge-b is right 71% of the time instead of 89%'
@@ -60,18 +59,18 @@ class LabelerChange:
 
 @dataclass(frozen=True)
 class DriftEvent:
-    """A change that was noticed.
+    """A lasting change in a stream of votes.
 
     Attributes
     ----------
-    row: number (from 0) of the row at which it was noticed.
+    row: number (from 0) of the row at which it was detected.
     time: the caller's time of that row; None without times.
     since, about: first and last row between which it most likely happened, and the likeliest.
     since_time, about_time: the same in times, to within a block of 64 rows.
     kind: one of `KINDS`.
-    labelers: who changed, the clearest change first; empty for a change of the class balance.
+    labelers: the labelers that changed, the clearest change first; empty for a change of the class balance.
     pairs: pairs of labelers whose agreement changed most.
-    window_before, window_after: rows that counted before the change and when it was noticed.
+    window_before, window_after: the model's window before the change and at `row`; None without a model.
     balance_before, balance_after: share of the rows on which most votes go to each class, by class.
     """
 
@@ -84,34 +83,34 @@ class DriftEvent:
     kind: str
     labelers: tuple[LabelerChange, ...]
     pairs: tuple[tuple[str, str], ...]
-    window_before: int
-    window_after: int
+    window_before: int | None
+    window_after: int | None
     balance_before: dict[str, float]
     balance_after: dict[str, float]
 
     @property
     def names(self) -> tuple[str, ...]:
         """The labelers that changed."""
-        return tuple(who.name for who in self.labelers)
+        return tuple(labeler.name for labeler in self.labelers)
 
     @property
     def when(self) -> str:
-        """Where it began, in words: the time if there is one."""
+        """Where it began: the time if there is one, otherwise the row."""
         return f"row {self.about:,}" if self.about_time is None else show_time(self.about_time)
 
     @property
     def what(self) -> str:
-        """What changed, in words."""
+        """What changed, without the row or time."""
         if self.kind == BALANCE:
             return _balance_sentence(self.balance_before, self.balance_after)
-        told = "; ".join(who.sentence for who in self.labelers[:SHOWN])
+        text = "; ".join(labeler.sentence for labeler in self.labelers[:SHOWN])
         rest = len(self.labelers) - SHOWN
-        told += f"; and {rest} more" if rest > 0 else ""
-        return f"most labelers changed: {told}" if self.kind == EVERYTHING else told
+        text += f"; and {rest} more" if rest > 0 else ""
+        return f"most labelers changed: {text}" if self.kind == EVERYTHING else text
 
     @property
     def sentence(self) -> str:
-        """The event for people.
+        """The event as a sentence.
 
         >>> one = LabelerChange("judge-b", "worse", 0.89, 0.87, 0.91, 0.71, 0.62, 0.8, 1.0, 1.0)
         >>> shares = {"safe": 0.5, "unsafe": 0.5}
@@ -121,24 +120,24 @@ class DriftEvent:
         """
         return f"since about {self.when}, {self.what}"
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values that JSON can hold, the sentence among them."""
-        told = asdict(self)
-        told["since"] = list(self.since)
-        told["since_time"] = None if self.since_time is None else list(self.since_time)
-        told["labelers"] = [asdict(who) for who in self.labelers]
-        told["pairs"] = [list(pair) for pair in self.pairs]
-        return {"sentence": self.sentence, **told}
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold, the sentence among them."""
+        plain = asdict(self)
+        plain["since"] = list(self.since)
+        plain["since_time"] = None if self.since_time is None else list(self.since_time)
+        plain["labelers"] = [asdict(labeler) for labeler in self.labelers]
+        plain["pairs"] = [list(pair) for pair in self.pairs]
+        return {"sentence": self.sentence, **plain}
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> DriftEvent:
-        """An event from what `as_dict` gave."""
-        told = {key: value for key, value in plain.items() if key != "sentence"}
-        told["since"] = tuple(told["since"])
-        told["since_time"] = None if told["since_time"] is None else tuple(told["since_time"])
-        told["labelers"] = tuple(LabelerChange(**who) for who in told["labelers"])
-        told["pairs"] = tuple((first, second) for first, second in told["pairs"])
-        return cls(**told)
+        """Return the event that `to_dict` was called on."""
+        fields = {key: value for key, value in plain.items() if key != "sentence"}
+        fields["since"] = tuple(fields["since"])
+        fields["since_time"] = None if fields["since_time"] is None else tuple(fields["since_time"])
+        fields["labelers"] = tuple(LabelerChange(**labeler) for labeler in fields["labelers"])
+        fields["pairs"] = tuple((first, second) for first, second in fields["pairs"])
+        return cls(**fields)
 
     def __str__(self) -> str:
         return self.sentence
@@ -146,14 +145,14 @@ class DriftEvent:
 
 @dataclass(frozen=True)
 class DriftWarning:
-    """Something about the panel that is no event: labelers that err together.
+    """A weakness of the panel that is no event: labelers that err together.
 
     Attributes
     ----------
     kind: `"near copies"` or `"few independent labelers"`.
-    labelers: whom it concerns.
+    labelers: the labelers that it concerns.
     value: the agreement of near copies, or how many independent labelers the panel is worth.
-    row: rows seen when it was found.
+    row: rows seen when it was given.
     """
 
     kind: str
@@ -162,8 +161,13 @@ class DriftWarning:
     row: int
 
     @property
+    def key(self) -> str:
+        """What makes two warnings the same warning: kind and labelers."""
+        return f"{self.kind}: {', '.join(self.labelers)}"
+
+    @property
     def sentence(self) -> str:
-        """The warning for people.
+        """The warning as a sentence.
 
         >>> DriftWarning("near copies", ("a", "b"), 0.97, 1000).sentence
         'a and b vote nearly alike: together they count for little more than one'
@@ -172,8 +176,8 @@ class DriftWarning:
             return f"{' and '.join(self.labelers)} vote nearly alike: together they count for little more than one"
         return f"{len(self.labelers)} labelers are worth only {self.value:.1f} independent ones"
 
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values that JSON can hold, the sentence among them."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold, the sentence among them."""
         return {"sentence": self.sentence, **asdict(self), "labelers": list(self.labelers)}
 
     def __str__(self) -> str:
@@ -186,6 +190,6 @@ def _percent(after: float, before: float, of: str = " of the rows") -> str:
 
 
 def _balance_sentence(before: dict[str, float], after: dict[str, float]) -> str:
-    moved = max(after, key=lambda name: abs(after[name] - before.get(name, 0.0)), default="")
-    told = _percent(after.get(moved, 0.0), before.get(moved, 0.0))
-    return f"the classes come in other shares: most votes are for {moved} on {told}"
+    name = max(after, key=lambda name: abs(after[name] - before.get(name, 0.0)), default="")
+    shares = _percent(after.get(name, 0.0), before.get(name, 0.0))
+    return f"the classes come in other shares: most votes are for {name} on {shares}"

@@ -1,4 +1,4 @@
-"""The watch for drift by definition: lists, loops, nothing remembered that could be counted again."""
+"""The search for drift by definition: lists, loops, nothing stored that could be counted again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def outcomes(row: list[int], h: int) -> tuple[int, int]:
 
 
 def counted(rows: list[list[int]], n_classes: int) -> dict[str, tuple[int, int]]:
-    """Hits and tries of everything that is watched, over some rows."""
+    """Hits and tries of every statistic, over some rows."""
     found: dict[str, tuple[int, int]] = {}
     for h in range(len(rows[0])):
         pairs = [outcomes(row, h) for row in rows]
@@ -49,8 +49,8 @@ def surprise(a: int, m: int, b: int, big: int) -> float:
     return 0.0 if rate in (0.0, 1.0) else 2.0 * (nats(a, m, rate) + nats(b, big, rate))
 
 
-class NaiveWatch:
-    """Every row and every block's counts, kept; episodes begin where they are told to."""
+class NaiveDetector:
+    """All rows and the counts of every block; the caller says where an episode begins."""
 
     def __init__(self, n_classes: int, limit: float) -> None:
         self.n_classes, self.limit = n_classes, limit
@@ -61,7 +61,7 @@ class NaiveWatch:
         self.prior: dict[str, float] = {}
 
     def add(self, row: list[int]) -> tuple[str, int] | None:
-        """What is found after this row: the name of a statistic and how many blocks ago it changed."""
+        """The name of a statistic that changed and how many blocks ago; None after most rows."""
         self.rows.append(row)
         if len(self.rows) % BLOCK:
             return None
@@ -74,7 +74,7 @@ class NaiveWatch:
             if due and len(self.blocks) - span > self.start:
                 found = self.compare(span)
                 if found is not None:
-                    self.pending = found, span  # told a block later
+                    self.pending = found, span  # reported a block later
                     return None
         return None
 

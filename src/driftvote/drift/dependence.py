@@ -1,9 +1,9 @@
-"""Do labelers err independently? What their agreements say about it.
+"""Whether labelers err independently, by their agreements.
 
 Independent errors leave agreements of rank one, C_ij = q_i q_j (q: skill, 0 for a blind guess, 1 for always right,
 negative for a labeler that is wrong more often than right). The skills are fitted to all pairs at once; a pair
-that agrees more than its skills explain shares errors. Pairs that stand out are taken out of the fit one after the
-other, so that they do not bend the skills of everybody else.
+that agrees more than its skills explain shares errors. Pairs that stand out are removed from the fit one after the
+other, so that they do not distort the skills of the other labelers.
 
 What cannot be seen: errors that all labelers share, or half of them (a clique of half the panel looks like its good
 half); anything with three labelers, whose three agreements fit any skills; with four, which of two disjoint pairs it
@@ -20,14 +20,17 @@ from typing import Any
 import numpy as np
 
 from driftvote.agreements import agreement_matrix
+from driftvote.drift.events import DriftWarning
 from driftvote.kernels.layout import Bools, Floats, Ints
 
 LEVEL = 0.01
 """Probability, for all pairs together, that independent errors make any of them stand out."""
 NOTABLE = 0.05
-"""Agreement beyond the expected one from which a pair is worth a word, however many rows prove it."""
+"""Agreement beyond the expected one from which a pair is reported, however many rows prove it."""
 NEAR_COPY = 0.8
 """Agreement (two classes: the same vote on 9 of 10 rows) from which a pair that stands out is nearly a copy."""
+FEW = 0.75
+"""Share of the panel below which its effective number of labelers is a warning."""
 
 
 @dataclass(frozen=True)
@@ -38,19 +41,19 @@ class PairDependence:
     agreement: float
     expected: float
     residual: float
-    z: float  # residual over its standard error, 0 where nothing can be said
+    z: float  # residual over its standard error, 0 where it is unknown
     p_value: float  # for all pairs together
     stands_out: bool
     near_copy: bool
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {**asdict(self), "pair": list(self.pair)}
 
 
 @dataclass(frozen=True)
 class Dependence:
-    """What the agreements of a window say about dependence."""
+    """Dependence between labelers, by the agreements of a window."""
 
     labelers: tuple[str, ...]
     window: int
@@ -58,7 +61,7 @@ class Dependence:
     pairs: tuple[PairDependence, ...]
     near_copies: tuple[tuple[str, str], ...]
     contrary: tuple[str, ...]  # vote against the others more often than with them
-    effective_labelers: float | None  # None when it cannot be told: three labelers, or too few rows
+    effective_labelers: float | None  # None when it is unknown: three labelers, or too few rows
 
     @property
     def notable(self) -> list[PairDependence]:
@@ -66,44 +69,53 @@ class Dependence:
         return sorted((pair for pair in self.pairs if pair.stands_out), key=lambda pair: -abs(pair.residual))
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it in plain values, for JSON or a page."""
-        told = asdict(self)
-        told["labelers"] = list(self.labelers)
-        told["pairs"] = [pair.to_dict() for pair in self.pairs]
-        told["near_copies"] = [list(pair) for pair in self.near_copies]
-        told["contrary"] = list(self.contrary)
-        return told
+        """Return plain values, for JSON or a page."""
+        plain = asdict(self)
+        plain["labelers"] = list(self.labelers)
+        plain["pairs"] = [pair.to_dict() for pair in self.pairs]
+        plain["near_copies"] = [list(pair) for pair in self.near_copies]
+        plain["contrary"] = list(self.contrary)
+        return plain
 
     def lines(self) -> list[str]:
-        """A few sentences for people."""
+        """Return a few sentences."""
         if self.effective_labelers is None:
-            return ["dependence: cannot be told from so few labelers or rows"]
+            return ["dependence: unknown, there are too few labelers or rows"]
         n = len(self.labelers)
-        said = [f"dependence: {n} labelers count like {self.effective_labelers:.1f} independent ones"]
+        lines = [f"dependence: {n} labelers count like {self.effective_labelers:.1f} independent ones"]
         if self.near_copies:
-            said.append(f"  near-copies: {_shown([f'{a} and {b}' for a, b in self.near_copies])}")
+            lines.append(f"  near-copies: {_list([f'{a} and {b}' for a, b in self.near_copies])}")
         others = [pair for pair in self.notable if not pair.near_copy]
-        told = [f"{pair.pair[0]} and {pair.pair[1]} ({pair.residual:+.2f})" for pair in others]
-        if told:
-            said.append(f"  agreement beyond independent errors: {_shown(told)}")
+        pairs = [f"{pair.pair[0]} and {pair.pair[1]} ({pair.residual:+.2f})" for pair in others]
+        if pairs:
+            lines.append(f"  agreement beyond independent errors: {_list(pairs)}")
         if self.contrary:
-            said.append(
-                f"  against the others more often than with them: {_shown(list(self.contrary))}"
+            lines.append(
+                f"  against the others more often than with them: {_list(list(self.contrary))}"
                 " (either these or the others are wrong more often than right)"
             )
-        return said
+        return lines
+
+    def warnings(self, row: int) -> list[DriftWarning]:
+        """Return a warning for each pair of near copies, and one if the panel is worth few independent labelers."""
+        agreement = {pair.pair: pair.agreement for pair in self.pairs}
+        warnings = [DriftWarning("near copies", pair, agreement[pair], row) for pair in self.near_copies]
+        worth = self.effective_labelers
+        if worth is not None and worth < FEW * len(self.labelers):
+            warnings.append(DriftWarning("few independent labelers", self.labelers, worth, row))
+        return warnings
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
 
-def _shown(items: list[str], most: int = 4) -> str:
+def _list(items: list[str], most: int = 4) -> str:
     rest = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(items[:most]) + rest
 
 
 def dependence(sums: Ints, votes: Ints, window: int, n_classes: int, names: Sequence[str]) -> Dependence:
-    """The diagnostics of a window, from its pair sums (times K - 1, pairs in lexicographic order) and votes.
+    """Return the dependence in a window, from its pair sums (times K - 1, pairs in lexicographic order) and votes.
 
     Four labelers that are right 9 times in 10, the last of them copied, on 1,000 rows without any chance:
 
@@ -147,7 +159,7 @@ def _pair(fit: _Fit, known: bool, place: int, names: Sequence[str]) -> PairDepen
 
 
 def _effective(fit: _Fit, pairs: Sequence[PairDependence]) -> float:
-    """n^2 over the sum of all correlations of errors: how many independent labelers a plain vote is worth.
+    """Return n^2 over the sum of all correlations of errors: how many independent labelers a plain vote is worth.
 
     Only pairs that share errors and stand out count; the noise of the others would make any panel look dependent.
     """
@@ -161,49 +173,49 @@ def _effective(fit: _Fit, pairs: Sequence[PairDependence]) -> float:
 
 
 class _Fit:
-    """Skills by least squares over the pairs that are kept, and what is left of every pair."""
+    """Skills by least squares over the pairs that are used, and the residual of every pair."""
 
     def __init__(self, observed: Floats, coverage: Floats, i: Ints, j: Ints, window: int, n_classes: int) -> None:
         self.observed, self.coverage, self.i, self.j = observed, coverage, i, j
         self.window, self.n_classes = window, n_classes
         self.skills = _first_skills(observed, i, j, len(coverage))
-        self.kept: Bools = np.ones(len(i), np.bool_)
+        self.used: Bools = np.ones(len(i), np.bool_)
         self.z, self.deleted = np.zeros(len(i)), np.zeros(len(i))
         self.skill_variance = np.zeros(len(coverage))
 
     def run(self) -> bool:
-        """Fit, take out what stands out most, fit again; False when the pairs do not determine the skills."""
-        if not self._judge_near_copies() and not self._solve():
+        """Fit, remove what stands out most, fit again; return False when the pairs do not determine the skills."""
+        if not self._remove_near_copies() and not self._solve():
             return False
         # Half of the pairs that the skills do not need: beyond that the panel has no independent core to compare with.
         least = len(self.i) - (len(self.i) - len(self.coverage)) // 2
         for _ in range(len(self.i)):
-            out = self.kept & (np.abs(self.deleted) >= NOTABLE) & self._significant()
+            out = self.used & (np.abs(self.deleted) >= NOTABLE) & self._significant()
             if not out.any():
                 break
             worst = np.abs(self.z[out]).max()
-            before, skills = self.kept.copy(), self.skills.copy()
+            before, skills = self.used.copy(), self.skills.copy()
             # Nearly equal ones go together (copies come in cliques); of two the one that agrees more.
             drop = out & (np.abs(self.z) >= 0.9 * worst)
             if drop.sum() == 2:
                 drop &= self.observed >= self.observed[drop].max() - 1e-12
-            self.kept &= ~drop
-            if self.kept.sum() < least or not self._solve():
-                self.kept, self.skills = before, skills
+            self.used &= ~drop
+            if self.used.sum() < least or not self._solve():
+                self.used, self.skills = before, skills
                 self._solve()
                 break
         return True
 
-    def _judge_near_copies(self) -> bool:
-        """Keep out of the fit the pairs that vote nearly alike, if the agreements of all others do not explain them."""
+    def _remove_near_copies(self) -> bool:
+        """Remove pairs that vote nearly alike and that the other agreements do not explain; return whether any went."""
         alike = self.observed >= NEAR_COPY * np.minimum(self.coverage[self.i], self.coverage[self.j])
         skills = self.skills.copy()
-        self.kept = ~alike
-        if alike.any() and self.kept.sum() > len(self.coverage) and self._solve():
-            self.kept = ~(alike & self._significant() & (self.deleted >= NOTABLE))
+        self.used = ~alike
+        if alike.any() and self.used.sum() > len(self.coverage) and self._solve():
+            self.used = ~(alike & self._significant() & (self.deleted >= NOTABLE))
             if self._solve():
                 return True
-        self.kept, self.skills = np.ones(len(self.i), np.bool_), skills
+        self.used, self.skills = np.ones(len(self.i), np.bool_), skills
         return False
 
     def _significant(self) -> Bools:
@@ -219,35 +231,35 @@ class _Fit:
 
     def _solve(self) -> bool:
         for _ in range(100):
-            slopes = self._jacobian()[self.kept]
-            left = (self.observed - self.skills[self.i] * self.skills[self.j])[self.kept]
+            slopes = self._jacobian()[self.used]
+            left = (self.observed - self.skills[self.i] * self.skills[self.j])[self.used]
             normal = slopes.T @ slopes
             step = np.linalg.solve(normal + 1e-9 * np.eye(len(normal)), slopes.T @ left)
             self.skills = np.clip(self.skills + step, -1.0, 1.0)
             if np.abs(step).max() < 1e-10:
                 break
         slopes = self._jacobian()
-        inside = slopes[self.kept]
+        inside = slopes[self.used]
         if np.linalg.matrix_rank(inside, tol=1e-4) < len(self.coverage):
             return False
         gain: Floats = np.linalg.solve(inside.T @ inside, inside.T).astype(
             np.float64
-        )  # noise of the kept pairs -> of the skills
-        self._leftovers(slopes, gain)
+        )  # noise of the used pairs -> of the skills
+        self._residuals(slopes, gain)
         return True
 
-    def _leftovers(self, slopes: Floats, gain: Floats) -> None:
+    def _residuals(self, slopes: Floats, gain: Floats) -> None:
         noise = self._noise()
-        among = noise[np.ix_(self.kept, self.kept)]
-        shift = slopes @ gain  # what noise of the kept pairs does to every fitted agreement
+        among = noise[np.ix_(self.used, self.used)]
+        shift = slopes @ gain  # what noise of the used pairs does to every fitted agreement
         variance = (
             np.diag(noise)
-            - 2.0 * np.einsum("pk,kp->p", shift, noise[self.kept])
+            - 2.0 * np.einsum("pk,kp->p", shift, noise[self.used])
             + np.einsum("pk,kl,pl->p", shift, among, shift, optimize=True)
         )
         left = self.observed - self.skills[self.i] * self.skills[self.j]
         own = np.zeros(len(left))
-        own[self.kept] = shift[self.kept, np.arange(int(self.kept.sum()))]
+        own[self.used] = shift[self.used, np.arange(int(self.used.sum()))]
         free = own < 1.0 - 1e-6  # a pair that its own agreement determines has nothing left to test
         error = np.sqrt(np.maximum(variance, 1e-12) / self.window)
         self.z = np.where(free, left / error, 0.0)
@@ -257,7 +269,7 @@ class _Fit:
         self.skill_variance = np.einsum("hk,kl,hl->h", gain, among, gain, optimize=True) / self.window
 
     def _noise(self) -> Floats:
-        """Covariance of the pair statistics of one row, if errors and abstentions were independent."""
+        """Return the covariance of the pair statistics of one row, if errors and abstentions are independent."""
         q, c, k = self.skills, self.coverage, self.n_classes
         right = (c + (k - 1) * q) / k
         spread = right + np.maximum(c - right, 0.0) / (k - 1) ** 2  # a labeler's part in products with two others
@@ -276,7 +288,7 @@ class _Fit:
 
 
 def _first_skills(observed: Floats, i: Ints, j: Ints, n: int) -> Floats:
-    """Skills to begin with: the strongest direction of the agreements, the diagonal filled by the skills themselves."""
+    """Return skills to begin with: the first eigenvector of the agreements, with squared skills on the diagonal."""
     matrix = np.zeros((n, n))
     matrix[i, j] = matrix[j, i] = observed
     skills = np.full(n, 0.5)

@@ -1,8 +1,8 @@
-"""Bands around the accuracies: how far an estimate may be from the truth.
+"""Confidence bands around accuracies: how far an estimate may be from the truth.
 
-Two kinds. From the bound (`bound_half_width`): what the method's theorem promises, in any stream of independent
-labelers, and therefore wide: mostly 1 below some ten thousand rows. Calibrated (`calibrated_half_width`): the noise of
-the estimate, worked out below and scaled so that it held the truth 95 times in 100 in simulated streams.
+There are two kinds. From the bound (`bound_half_width`): what the theorem of the method promises, in any stream of
+independent labelers, and therefore wide: mostly 1 below some ten thousand rows. Calibrated (`calibrated_half_width`):
+the noise of the estimate, by the formula below, scaled so that it held the truth 95 times in 100 in simulated streams.
 
 A labeler h is judged through the two others (i, j) that agree most: q_h = sqrt(C_ih C_jh / C_ij), with q the skill
 (K p - 1) / (K - 1). In the one-coin model the three agreements of a window of r rows have known variances and
@@ -19,11 +19,12 @@ It holds noise only: drift inside the window, labelers that err together and the
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from driftvote import theory
-from driftvote.kernels.layout import Floats
+from driftvote.kernels.layout import Codes, Floats, Ints
 
 FACTORS = {"triplet": 0.943, "confusion": 0.826}
 """By estimator: what the 95% range of noise is multiplied by. Written by `make bands`, with the evidence in
@@ -35,17 +36,32 @@ Z95 = 1.959964
 _LEAST = 1e-9
 
 
-def half_width(accuracies: Floats, coverage: Floats, windows: Floats, n_classes: int, filled: bool = False) -> Floats:
-    """Half the 95% range of noise of each accuracy (lines x labelers), given coverage and window of each line.
+class AccuracyEstimate(NamedTuple):
+    """The accuracy of each labeler when it votes, by some rows alone, and half the calibrated 95% band around it."""
 
-    `filled` says that abstentions are random votes. A line whose helpers carry nothing gets the widest band, 1.
+    accuracies: Floats
+    half_widths: Floats
+
+    @classmethod
+    def of_rows(cls, accuracies: Floats, rows: Codes, n_classes: int, filled: bool, estimator: str) -> AccuracyEstimate:
+        """Return accuracies that were estimated from these rows, with their bands."""
+        coverage = np.count_nonzero(rows >= 0, axis=0) / max(1, len(rows))
+        n_rows = np.array([float(len(rows))])
+        half = calibrated_half_width(accuracies[None], coverage[None], n_rows, n_classes, filled, estimator)
+        return cls(accuracies, half[0])
+
+
+def half_width(accuracies: Floats, coverage: Floats, windows: Floats, n_classes: int, filled: bool = False) -> Floats:
+    """Return half the 95% range of noise of each accuracy (lines x labelers), given coverage and window of each line.
+
+    `filled` says that abstentions are random votes. A line whose two best labelers carry no skill gets 1, the widest.
 
     >>> p = np.array([[0.9, 0.8, 0.7]])
     >>> half_width(p, np.ones((1, 3)), np.array([400.0]), 2).round(3)
     array([[0.079, 0.067, 0.058]])
     """
     if accuracies.shape[1] < 3:
-        return np.ones(accuracies.shape)  # nobody can be judged by fewer than two others
+        return np.ones(accuracies.shape)  # a labeler is judged by two others
     scale = (n_classes - 1.0) / n_classes
     # An estimate of exactly 1 is not certain: two more votes on either side, as Agresti and Coull do for shares.
     votes = coverage * np.maximum(windows, 1.0)[:, None]
@@ -60,27 +76,29 @@ def half_width(accuracies: Floats, coverage: Floats, windows: Floats, n_classes:
 def calibrated_half_width(
     accuracies: Floats, coverage: Floats, windows: Floats, n_classes: int, filled: bool, estimator: str
 ) -> Floats:
-    """Half the calibrated 95% band of each accuracy."""
+    """Return half the calibrated 95% band of each accuracy."""
     half = half_width(accuracies, coverage, windows, n_classes, filled)
     return np.asarray(np.minimum(FACTORS[estimator] * half, 1.0))
 
 
-def bound_half_width(windows: Floats, n_labelers: int, n_classes: int, rule: tuple[int, float, float]) -> Floats:
-    """Half the band that the theorem gives for a window without drift; `rule` is (windows in the grid, delta, tau).
+def bound_half_width(
+    windows: Floats, n_labelers: int, n_classes: int, n_windows: int, delta: float, tau: float
+) -> Floats:
+    """Return half the band that the theorem gives for each window, if nothing drifts inside it.
 
-    With probability 1 - delta, if every labeler is right with probability at least 1/K + tau. Never above 1.
+    It holds with probability 1 - delta, if every labeler is right with probability at least 1/K + tau. `n_windows` is
+    the number of windows that were to choose from. Never above 1.
 
-    >>> bound_half_width(np.array([4096.0, 524288.0]), 6, 2, (20, 0.1, 0.3)).round(2)
+    >>> bound_half_width(np.array([4096.0, 524288.0]), 6, 2, 20, 0.1, 0.3).round(2)
     array([1.  , 0.17])
     """
-    n_windows, delta, tau = rule
     factor = theory.deviation_factor(n_labelers, n_windows, delta) * theory.range_factor(n_classes)
     half = [theory.accuracy_bound(factor / math.sqrt(max(1.0, rows)), tau, n_classes) for rows in windows.tolist()]
     return np.minimum(np.array(half), 1.0)
 
 
 def _error(skill: Floats, coverage: Floats, windows: Floats, n_classes: int) -> Floats:
-    """Standard error of the skills."""
+    """Return the standard error of the skills."""
     helpers = _two_best_others(skill * coverage)
     lines = np.arange(len(skill))[:, None]
     i, j = helpers[..., 0], helpers[..., 1]
@@ -97,8 +115,8 @@ def _error(skill: Floats, coverage: Floats, windows: Floats, n_classes: int) -> 
     return np.sqrt(np.maximum(pairs + shared - q**2, 0.0) / (4.0 * np.maximum(windows, 1.0)[:, None]))
 
 
-def _two_best_others(strength: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-    """For each labeler of each line, the two strongest others."""
+def _two_best_others(strength: Floats) -> Ints:
+    """Return the two strongest others of each labeler, for each line."""
     order = np.argsort(-strength, axis=1, kind="stable")
     n = strength.shape[1]
     first, second, third = order[:, 0:1], order[:, 1:2], order[:, min(2, n - 1)][:, None]

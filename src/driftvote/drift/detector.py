@@ -1,0 +1,574 @@
+"""Finds lasting changes in a stream of votes; needs no model.
+
+A block is 64 rows by their absolute numbers. At the end of every block the last 1, 2, 4 ... 128 blocks are compared
+with all blocks before them since the last event (an episode), in every statistic of `statistics.py`. What is found is
+reported one block later: with more rows since the change, it is clearer which labelers changed. Memory is bounded: the
+last rows, a line of running totals for each of the last blocks, and one for the beginning of the episode.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftvote.drift.bands import AccuracyEstimate
+from driftvote.drift.diagnosis import SIDE_ROWS, Change, Estimator, Finding, diagnose, labeler_changes
+from driftvote.drift.events import DriftEvent, DriftWarning, Time
+from driftvote.drift.statistics import (
+    BLOCK,
+    COVERAGE,
+    HITS,
+    LEAST,
+    TRIES,
+    Words,
+    count_bits,
+    find_majority,
+    flag_rows,
+    list_statistics,
+    normal_deviate,
+    pack_votes,
+    spread,
+    surprise,
+)
+from driftvote.errors import LabelerError, SettingError, StateError, VoteError
+from driftvote.kernels._jit import jit
+from driftvote.kernels.layout import Bools, Codes, Floats, Ints, code_dtype
+from driftvote.times import Times, format_time
+from driftvote.votes import MOST_CLASSES
+
+SPANS = (1, 2, 4, 8, 16, 32, 64, 128)
+"""Blocks that are taken for "since the change", each in its turn."""
+FINE = 4
+"""A span of this many blocks or fewer is compared after every block, a longer one after every quarter of it."""
+LINES = SPANS[-1] + 1
+"""Lines of running totals, one a block."""
+REMEMBERED = 2 * SIDE_ROWS
+"""Rows that a diagnosis can look at: the longest span, and as many before it."""
+STEP = 4096
+"""Rows that are taken in at once. A change may be found at the first of them, so the ring buffer holds so many more."""
+MOST_EVENTS = 256
+"""Events that are remembered: the latest ones."""
+MOST_SHARES = 20
+"""Classes whose shares an event lists; of more, those that moved most."""
+HIGHEST_RATE = 1e-3
+"""The largest false event rate, per row: with a larger one there would be an event at every comparison."""
+
+START, STAGE, STATISTIC, SPAN, HEAD = 0, 1, 2, 3, 4
+"""Places in `DetectorState.head`: the block at which the episode began; whether a change was found, in which statistic
+and how many blocks ago."""
+QUIET, PENDING, DUE = 0, 1, 2
+"""Stages: nothing found; found at the last block; to be diagnosed now."""
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+class DetectorState(NamedTuple):
+    """What is remembered of a stream. Its size depends on labelers and classes, never on the rows."""
+
+    ring: Codes  # (REMEMBERED + STEP, labelers): row t in slot t modulo the number of slots
+    totals: Ints  # (LINES, 2, statistics): hits and tries of all rows before block b, in line b modulo LINES
+    base: Ints  # (2, statistics): the same where the episode begins
+    born: Ints  # (labelers,): the block in which a labeler first voted, -1 before that
+    prior: Floats  # (statistics,): how much each varied in earlier episodes, against coins
+    head: Ints  # (HEAD,)
+    kind: Ints  # (statistics,): see `Statistics`
+    member: Ints
+    panel: Bools  # (labelers,): everybody
+    votes: Words  # (classes, labelers): for work, as all below; see `find_majority`
+    digits: Words
+    leads: Words
+    margins: Words
+
+
+def new_state(n_labelers: int, n_classes: int) -> DetectorState:
+    """Return the state of a stream without rows."""
+    kind, member = list_statistics(n_labelers, n_classes)
+    return DetectorState(
+        ring=np.zeros((REMEMBERED + STEP, n_labelers), code_dtype(n_classes)),  # pages come as rows reach them
+        totals=np.zeros((LINES, 2, len(kind)), np.int64),
+        base=np.zeros((2, len(kind)), np.int64),
+        born=np.full(n_labelers, -1),
+        prior=np.ones(len(kind)),
+        head=np.zeros(HEAD, np.int64),
+        kind=kind,
+        member=member,
+        panel=np.ones(n_labelers, np.bool_),
+        votes=np.empty((n_classes, n_labelers), np.uint64),
+        digits=np.empty((n_classes + 1, n_labelers.bit_length()), np.uint64),
+        leads=np.empty(n_classes, np.uint64),
+        margins=np.empty(3, np.uint64),
+    )
+
+
+def surprise_threshold(n_statistics: int, false_event_rate: float) -> float:
+    """Return the surprise from which a difference is an event, so that chance makes at most so many events per row.
+
+    All comparisons of a block share the probability: each span, each statistic.
+
+    >>> round(surprise_threshold(13, 1e-6), 1)
+    23.5
+    """
+    comparisons = sum(1.0 if span <= FINE else FINE / span for span in SPANS)
+    return normal_deviate(min(0.5, false_event_rate * BLOCK / (comparisons * n_statistics))) ** 2
+
+
+class BlockLog:
+    """The model's window and the time at the last row of each of the last blocks, from block `first` on."""
+
+    def __init__(self, first: int = 0, windows: Sequence[int | None] = (), times: Sequence[Time] = ()) -> None:
+        self.first = first
+        self.windows = list(windows)
+        self.times = list(times)
+
+    def add(self, block: int, windows: Sequence[int | None], times: Sequence[Time]) -> None:
+        """Add blocks from this one on; after a gap, earlier ones are dropped."""
+        if block != self.first + len(self.windows):
+            self.first, self.windows, self.times = block, [], []
+        self.windows += windows
+        self.times += times
+
+    def trim(self) -> None:
+        """Drop the blocks that no event can reach any more."""
+        extra = len(self.windows) - REMEMBERED // BLOCK - 1
+        if extra > 0:
+            self.first += extra
+            del self.windows[:extra], self.times[:extra]
+
+    def at(self, row: int) -> tuple[int | None, Time]:
+        """Return window and time at the end of the block of a row, or of the nearest block that is in the log."""
+        place = max(0, min(row // BLOCK - self.first, len(self.windows) - 1))
+        return self.windows[place], self.times[place]
+
+    def before(self, row: int) -> tuple[int | None, Time]:
+        """Return window and time at the end of the block before that of a row, or of the nearest in the log."""
+        return self.at(row - BLOCK)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, for a state file."""
+        return {"first": self.first, "windows": self.windows, "times": self.times}
+
+
+class DriftDetector:
+    """Finds lasting changes in a stream of votes; works without a model.
+
+    Parameters
+    ----------
+    n_labelers
+        Columns of the votes.
+    n_classes
+        Classes; votes are codes from 0 to n_classes - 1, and -1 abstains. Default: as many as `classes`, or 2.
+    false_event_rate
+        Events per row that chance may make while nothing drifts.
+    labelers, classes
+        Names for events; default: labeler_0, labeler_1 ... and the class codes.
+    first_row
+        Number of the first row that comes; blocks of 64 rows go by these numbers.
+    estimate
+        Function from rows (class codes) to an `AccuracyEstimate`; default: the default label model's fit.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.integers(0, 2, (6000, 1))
+    >>> accuracy = np.full((6000, 6), 0.8)
+    >>> accuracy[:, 0] = np.where(np.arange(6000) < 4000, 0.9, 0.6)
+    >>> votes = np.where(rng.random((6000, 6)) < accuracy, truth, 1 - truth)
+    >>> [(event.row, event.about, event.kind, event.names) for event in DriftDetector(6).update(votes)]
+    [(4159, 4036, 'labeler worse', ('labeler_0',))]
+    """
+
+    def __init__(
+        self,
+        n_labelers: int,
+        n_classes: int | None = None,
+        *,
+        false_event_rate: float = 2e-7,
+        labelers: Sequence[str] | None = None,
+        classes: Sequence[object] | None = None,
+        first_row: int = 0,
+        estimate: Estimator | None = None,
+    ) -> None:
+        if n_classes is None:
+            n_classes = 2 if classes is None else len(classes)
+        if not 2 <= n_classes <= MOST_CLASSES:
+            raise SettingError(f"n_classes must be a whole number from 2 to {MOST_CLASSES}, not {n_classes!r}")
+        if classes is not None and len(classes) != n_classes:
+            raise SettingError(f"n_classes={n_classes} but classes names {len(classes)}; leave n_classes out")
+        if n_labelers < 1:
+            raise SettingError(f"n_labelers must be at least 1, not {n_labelers!r}")
+        if labelers is not None and len(labelers) != n_labelers:
+            raise SettingError(f"n_labelers={n_labelers} but labelers names {len(labelers)}")
+        if not 0.0 < false_event_rate <= HIGHEST_RATE:
+            raise SettingError(
+                f"false_event_rate must be above 0 and at most {HIGHEST_RATE} events per row, not {false_event_rate!r}"
+            )
+        if first_row < 0:
+            raise SettingError(f"first_row must be 0 or more, not {first_row!r}")
+        self.n_classes = n_classes
+        self.false_event_rate = float(false_event_rate)
+        self.labelers = tuple(labelers or (f"labeler_{h}" for h in range(n_labelers)))
+        self.classes = tuple(range(n_classes) if classes is None else classes)
+        self.estimate: Estimator = estimate or partial(_estimate_by_default_model, n_classes)
+        self.n_rows = first_row
+        self.n_events = 0
+        self.warned: list[str] = []
+        self._events: list[DriftEvent] = []
+        self._log = BlockLog()
+        self._n_reported = first_row
+        self._set_state(new_state(n_labelers, n_classes))
+        self._state.head[START] = -(-first_row // BLOCK)
+
+    def _set_state(self, state: DetectorState) -> None:
+        self._state = state
+        self._threshold = surprise_threshold(len(state.kind), self.false_event_rate)
+
+    @property
+    def n_labelers(self) -> int:
+        """Columns of the votes."""
+        return len(self.labelers)
+
+    @property
+    def events(self) -> list[DriftEvent]:
+        """The latest events, oldest first (at most 256)."""
+        return list(self._events)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state, whatever the number of rows."""
+        return sum(part.nbytes for part in self._state)
+
+    def update(
+        self, votes: Any, *, windows: Sequence[int] | Ints | None = None, times: Times | None = None
+    ) -> list[DriftEvent]:
+        """Take in rows and return the events that they bring, in order.
+
+        `votes` are class codes: rows x labelers, or one row. `windows` are the windows of a model and `times` the times
+        of the rows, one a row; events then report them.
+        """
+        rows = self._check(votes)
+        if windows is not None and len(windows) != len(rows):
+            raise VoteError(f"there are {len(windows)} windows for {len(rows)} rows; pass one for each row")
+        if times is not None and len(times) != len(rows):
+            raise VoteError(f"there are {len(times)} times for {len(rows)} rows; pass one for each row")
+        return self.report(self.scan(rows), windows, times)
+
+    def scan(self, rows: Codes) -> list[Change]:
+        """Take in rows of class codes, which are not checked, and return the changes that they bring to light.
+
+        `report` makes events of them. It must be called after each scan, with what is known of the same rows.
+        """
+        n_rows = len(rows) if rows.ndim == 2 else 1
+        if self.n_rows % BLOCK + n_rows < BLOCK:  # no block ends, and so the ring buffer does not either
+            slot = self.n_rows % (REMEMBERED + STEP)
+            self._state.ring[slot : slot + n_rows] = rows
+            self.n_rows += n_rows
+            return []
+        changes: list[Change] = []
+        rows = rows.reshape(n_rows, -1)
+        for begin in range(0, n_rows, STEP):
+            part = rows[begin : begin + STEP]
+            block = self.n_rows // BLOCK
+            self._write(self.n_rows, part)
+            self.n_rows += len(part)
+            while block < self.n_rows // BLOCK:
+                block = scan_blocks(self._state, block, self.n_rows // BLOCK, self._threshold)
+                if self._state.head[STAGE] == DUE:
+                    self._state.head[STAGE] = QUIET
+                    change = self._diagnose(block)
+                    changes += [] if change is None else [change]
+        return changes
+
+    def report(
+        self, changes: list[Change], windows: Sequence[int] | Ints | None = None, times: Times | None = None
+    ) -> list[DriftEvent]:
+        """Return the events for the changes that `scan` found in the last rows, and remember them."""
+        first, self._n_reported = self._n_reported, self.n_rows
+        if first // BLOCK == self.n_rows // BLOCK:
+            return []
+        ends = range(first // BLOCK * BLOCK + BLOCK - 1 - first, self.n_rows - first, BLOCK)
+        self._log.add(
+            first // BLOCK,
+            [None if windows is None else int(windows[place]) for place in ends],
+            [None if times is None else format_time((times.kind, times.at(place))) for place in ends],
+        )
+        events = [self._build_event(change) for change in changes]
+        self._log.trim()
+        self.n_events += len(events)
+        self._events = (self._events + events)[-MOST_EVENTS:]
+        return events
+
+    def add_labelers(self, names: Sequence[str]) -> None:
+        """Add columns for labelers that have not voted so far."""
+        taken = [name for name in names if name in self.labelers]
+        if taken:
+            raise LabelerError(f"labeler {taken[0]!r} is there already; add labelers with new names")
+        n, old = self.n_labelers, self._state
+        self.labelers += tuple(names)
+        new = new_state(self.n_labelers, self.n_classes)
+        new.ring[:, :n], new.ring[:, n:] = old.ring, -1
+        new.born[:n] = old.born
+        new.head[:] = old.head
+        # As if they had abstained: all rows count for their coverage.
+        coverage, first = new.kind == COVERAGE, list(old.kind).index(COVERAGE)
+        new.totals[:, TRIES, coverage] = old.totals[:, TRIES, first, None]
+        new.base[TRIES, coverage] = old.base[TRIES, first]
+        place = {entry: column for column, entry in enumerate(zip(new.kind, new.member, strict=True))}
+        columns = [place[entry] for entry in zip(old.kind, old.member, strict=True)]
+        new.totals[:, :, columns] = old.totals
+        new.base[:, columns] = old.base
+        new.prior[columns] = old.prior
+        self._set_state(new)
+
+    def new_warnings(self, warnings: list[DriftWarning]) -> list[DriftWarning]:
+        """Return the warnings that were not among those of the last call."""
+        new = [warning for warning in warnings if warning.key not in self.warned]
+        self.warned = [warning.key for warning in warnings]
+        return new
+
+    def copy(self) -> DriftDetector:
+        """Return an independent detector with the same state, for a worker thread; `estimate` is shared.
+
+        `copy.deepcopy` copies the object behind `estimate` too.
+        """
+        return copy.deepcopy(self, {id(self.estimate): self.estimate})
+
+    def to_state(self) -> tuple[dict[str, Any], Arrays]:
+        """Return the state as plain values and as arrays; `restore` resumes from them."""
+        state, last = self._state, self.n_rows // BLOCK
+        header = {
+            "n_rows": self.n_rows,
+            "events": [event.to_dict() for event in self._events],
+            "n_events": self.n_events,
+            "log": self._log.to_dict(),
+            "warned": list(self.warned),
+        }
+        return header, {
+            "drift_rows": self._rows(max(0, self.n_rows - REMEMBERED), self.n_rows),
+            "drift_totals": state.totals[np.arange(max(0, last - LINES + 1), last + 1) % LINES],
+            **{f"drift_{name}": getattr(state, name).copy() for name in ("base", "born", "prior", "head")},
+        }
+
+    def restore(self, header: dict[str, Any], arrays: Arrays) -> None:
+        """Resume from what `to_state` returned, in a detector of the same settings and labelers."""
+        state, n_rows = self._state, int(header["n_rows"])
+        first_row, last = max(0, n_rows - REMEMBERED), n_rows // BLOCK
+        lines = np.arange(max(0, last - LINES + 1), last + 1)
+        shapes = {
+            "drift_rows": (state.ring.dtype, (n_rows - first_row, self.n_labelers)),
+            "drift_totals": (state.totals.dtype, (len(lines), *state.totals.shape[1:])),
+        }
+        whole = {f"drift_{name}": getattr(state, name) for name in ("base", "born", "prior", "head")}
+        shapes |= {name: (part.dtype, part.shape) for name, part in whole.items()}
+        for name, (dtype, shape) in shapes.items():
+            array = arrays.get(name)
+            if array is None or array.dtype != dtype or array.shape != shape:
+                raise StateError(f"the state's array {name!r} must be {dtype} of shape {shape}; the state is damaged")
+        for name, part in whole.items():
+            part[:] = arrays[name]
+        state.totals[lines % LINES] = arrays["drift_totals"]
+        state.ring[np.arange(first_row, n_rows) % len(state.ring)] = arrays["drift_rows"]
+        self.n_rows = self._n_reported = n_rows
+        self._events = [DriftEvent.from_dict(event) for event in header["events"]]
+        self.n_events, self.warned = int(header["n_events"]), list(header["warned"])
+        self._log = BlockLog(**header["log"])
+
+    def _check(self, votes: Any) -> Codes:
+        """Return votes as rows of class codes, or raise an error that says what is wrong with them."""
+        try:
+            rows = np.asarray(votes)
+        except ValueError as problem:
+            raise VoteError(f"votes must be a table of rows x labelers: {problem}") from None
+        if rows.ndim == 1:
+            rows = rows[None]
+        if rows.ndim != 2 or rows.shape[1] != len(self.labelers):
+            raise VoteError(f"votes must have {self.n_labelers} columns, one for each labeler, not shape {rows.shape}")
+        if rows.dtype != self._state.ring.dtype:
+            if not np.can_cast(rows.dtype, np.int64):
+                raise VoteError(f"votes must be class codes, whole numbers of which -1 abstains, not {rows.dtype}")
+            rows = rows.astype(np.int64)
+        rows = np.ascontiguousarray(rows)
+        bad = find_bad_code(rows, self.n_classes)
+        if bad >= 0:
+            row, column = divmod(bad, self.n_labelers)
+            raise VoteError(
+                f"row {row} of this batch (counting from 0), column {self.labelers[column]!r}: {rows[row, column]} is"
+                f" neither a class code (0 to {self.n_classes - 1}) nor an abstention (-1)"
+            )
+        return rows
+
+    def _write(self, first: int, rows: Codes) -> None:
+        """Write rows, no more than `STEP`, into the ring buffer."""
+        ring = self._state.ring
+        slot = first % len(ring)
+        before = min(len(rows), len(ring) - slot)
+        ring[slot : slot + before] = rows[:before]
+        ring[: len(rows) - before] = rows[before:]
+
+    def _rows(self, first: int, last: int) -> Codes:
+        """Return a copy of remembered rows."""
+        ring = self._state.ring
+        return np.asarray(ring[np.arange(first, last) % len(ring)])
+
+    def _diagnose(self, block: int) -> Change | None:
+        """Return the change that is due before this block, if its cause is clear, and begin a new episode."""
+        state, seen = self._state, block * BLOCK
+        start, _, statistic, span = state.head.tolist()
+        first = max(start * BLOCK, seen - REMEMBERED)
+        begin = seen - span * BLOCK
+        finding = Finding(int(state.kind[statistic]), int(state.member[statistic]), begin - first)
+        rows = self._rows(first, seen)
+        change = diagnose(rows, first, self.n_classes, finding, self._threshold, self.estimate)
+        end, new = (begin, seen) if change is None else change.since
+        for column in range(len(state.kind)):
+            oldest = max(start, block - LINES + 1)
+            state.prior[column] = spread(state.totals, column, oldest, end // BLOCK, FINE, state.prior[column])
+        # The new episode begins with the first block that holds nothing older.
+        state.head[START] = min(block, max(-(-new // BLOCK), block - SPANS[-1]))
+        state.base[:] = state.totals[state.head[START] % LINES]
+        return change
+
+    def _build_event(self, change: Change) -> DriftEvent:
+        """Return the event of a change, with names, windows and times."""
+        window_before, time_before = self._log.before(change.since[0])
+        window_after, time = self._log.at(change.row)
+        moved = np.argsort(-np.abs(change.balance[1] - change.balance[0]), kind="stable")[:MOST_SHARES]
+        names = {int(c): str(self.classes[c]) for c in np.sort(moved)}
+        before, after = ({name: float(shares[c]) for c, name in names.items()} for shares in change.balance)
+        return DriftEvent(
+            row=change.row,
+            time=time,
+            since=change.since,
+            since_time=None if time is None else (time_before, self._log.at(change.since[1])[1]),
+            about=change.about,
+            about_time=None if time is None else self._log.at(change.about)[1],
+            kind=change.kind,
+            labelers=labeler_changes(change, self.labelers),
+            pairs=tuple((self.labelers[i], self.labelers[j]) for i, j in change.pairs),
+            window_before=window_before,
+            window_after=window_after,
+            balance_before=before,
+            balance_after=after,
+        )
+
+
+def _estimate_by_default_model(n_classes: int, rows: Codes) -> AccuracyEstimate:
+    """Return the accuracies by the default label model, fitted to these rows alone."""
+    from driftvote.kernels.confusion import Fit
+    from driftvote.kernels.fits import fit_window
+    from driftvote.tallies import tally_of
+
+    n = rows.shape[1]
+    fit = Fit(
+        theta=np.zeros((n, n_classes, n_classes + 1)),
+        coin=np.zeros(n),
+        balance=np.zeros(n_classes),
+        doubts=np.zeros(2),
+        accuracy=np.zeros(n),
+        votes=np.zeros(n, np.int64),
+        window=np.zeros(1, np.int64),
+    )
+    fit_window(tally_of(rows, n_classes, 32), 0, len(rows), np.full(n_classes, -1.0), fit)
+    filled = bool(rows.min() < -1)
+    return AccuracyEstimate.of_rows(fit.accuracy, rows, n_classes, filled, "confusion")
+
+
+@jit
+def find_bad_code(rows: Codes, n_classes: int) -> int:
+    """Return the place of the first value that is no class code, abstention or random fill; -1 if there is none."""
+    for t in range(rows.shape[0]):
+        for h in range(rows.shape[1]):
+            if rows[t, h] >= n_classes or rows[t, h] < -1 - n_classes:
+                return t * rows.shape[1] + h
+    return -1
+
+
+@jit
+def may_differ(hits: int, tries: int, hits_before: int, tries_before: int, threshold: float) -> bool:
+    """Return whether the normal deviate, which takes no logarithm, comes near the threshold at all."""
+    if tries < LEAST or tries_before < LEAST:
+        return False
+    both, all_hits = float(tries + tries_before), float(hits + hits_before)
+    apart = float(hits) * tries_before - float(hits_before) * tries
+    return apart * apart * both > 0.5 * threshold * all_hits * (both - all_hits) * tries * tries_before
+
+
+@jit
+def find_change(state: DetectorState, block: int, threshold: float) -> bool:
+    """Return whether the last blocks before this one differ from those before them; `head` then says in what."""
+    totals, base, prior, kinds, members = state.totals, state.base, state.prior, state.kind, state.member
+    start, n_statistics = state.head[START], kinds.shape[0]
+    for span in SPANS:
+        change = block - span
+        if change <= start or (span > FINE and block % (span // FINE) != 0):
+            break  # longer spans are due no more often
+        now, then = block % LINES, change % LINES
+        near = False  # a cheap look that nearly always says no
+        for s in range(n_statistics):
+            hits, tries = totals[then, HITS, s], totals[then, TRIES, s]
+            more_hits, more_tries = totals[now, HITS, s] - hits, totals[now, TRIES, s] - tries
+            near |= may_differ(more_hits, more_tries, hits - base[HITS, s], tries - base[TRIES, s], threshold)
+        best, found = threshold, -1
+        for s in range(n_statistics if near else 0):
+            since = start
+            if kinds[s] == COVERAGE:  # of a labeler that joined, since its first vote
+                born = state.born[members[s]]
+                since = max(start, born)
+                if born < 0 or since >= change:
+                    continue
+            hits = totals[now, HITS, s] - totals[then, HITS, s]
+            tries = totals[now, TRIES, s] - totals[then, TRIES, s]
+            hits_before = totals[then, HITS, s] - base[HITS, s]
+            tries_before = totals[then, TRIES, s] - base[TRIES, s] - (since - start) * BLOCK
+            if may_differ(hits, tries, hits_before, tries_before, best):
+                first = max(since, block - LINES + 1)
+                ratio = spread(totals, s, first, change, span, prior[s])
+                size = surprise(hits, tries, hits_before, tries_before) / ratio
+                if size > best:
+                    best, found = size, s
+        if found >= 0:
+            state.head[STATISTIC], state.head[SPAN] = found, span
+            return True
+    return False
+
+
+@jit
+def scan_blocks(state: DetectorState, block: int, last: int, threshold: float) -> int:
+    """Count blocks block .. last - 1, and compare after each; return the block after the last that was counted.
+
+    Stops after the block at which a change is due.
+    """
+    # Taken out of the tuple once: each access would count references.
+    ring, totals, born, head, kinds, members = (
+        state.ring,
+        state.totals,
+        state.born,
+        state.head,
+        state.kind,
+        state.member,
+    )
+    votes, leads, margins = state.votes, state.leads, state.margins
+    while block < last and head[STAGE] != DUE:
+        if block < head[START]:  # the stream began inside this block
+            block += 1
+            continue
+        slot = block * BLOCK % ring.shape[0]
+        pack_votes(ring, slot, slot + BLOCK, votes)
+        find_majority(votes, state.panel, state.digits, leads, margins)
+        before, after = block % LINES, (block + 1) % LINES
+        for s in range(kinds.shape[0]):
+            hits, tries = flag_rows(kinds[s], members[s], votes, leads, margins)
+            totals[after, HITS, s] = totals[before, HITS, s] + count_bits(hits)
+            totals[after, TRIES, s] = totals[before, TRIES, s] + count_bits(tries)
+            if kinds[s] == COVERAGE and born[members[s]] < 0 and hits != 0:
+                born[members[s]] = block
+        block += 1
+        if head[STAGE] == PENDING:
+            head[STAGE] = DUE
+            head[SPAN] += 1
+        elif find_change(state, block, threshold):
+            head[STAGE] = PENDING
+    return block
