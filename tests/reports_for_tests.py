@@ -9,7 +9,8 @@ import typing
 import numpy as np
 import pyarrow as pa
 
-from driftvote import AdaptiveLabelModel, DriftEvent, LabelerChange, drift
+from driftvote import AdaptiveLabelModel, DriftEvent, LabelerChange
+from driftvote.drift import events as drift
 from driftvote.report import Report, data, from_arrays
 from driftvote.streams import simulate
 

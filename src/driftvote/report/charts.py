@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from driftvote.drift import Time
+from driftvote.drift.events import Time
 from driftvote.report.data import Report, Timeline, group_starts, rounded
 from driftvote.report.findings import brief
 
