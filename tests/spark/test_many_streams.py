@@ -22,7 +22,7 @@ MODELS = {
     "window": FixedWindowLabelModel(window=50),
     "all past": FixedWindowLabelModel(window=None),
     "majority": MajorityLabelModel(tie_break_policy="random"),
-    "committee": CommitteeLabelModel(refresh=100),
+    "committee": CommitteeLabelModel(search_every=100),
 }
 
 

@@ -22,7 +22,7 @@ MODELS = {
     "triplet": AdaptiveLabelModel(estimator="triplet", windows=GRID),
     "window": FixedWindowLabelModel(window=50),
     "majority": MajorityLabelModel(tie_break_policy="random"),
-    "committee": CommitteeLabelModel(refresh=50, windows=GRID),
+    "committee": CommitteeLabelModel(search_every=50, windows=GRID),
     "families": AdaptiveLabelModel(windows=GRID, groups={"a": "ab", "b": "ab"}, labelers=LABELERS),
 }
 

@@ -21,7 +21,7 @@ MODELS = {
     "triplet": AdaptiveLabelModel(windows=[3, 50, 700], estimator="triplet"),
     "all past": FixedWindowLabelModel(window=None),
     "fixed": FixedWindowLabelModel(window=900),
-    "committee": CommitteeLabelModel(windows=[4, 16, 64, 256], refresh=40),
+    "committee": CommitteeLabelModel(windows=[4, 16, 64, 256], search_every=40),
     "majority": MajorityLabelModel(abstentions="random"),
     "groups": AdaptiveLabelModel(windows=[2, 64], groups=[["a", "b"]], labelers=[*NAMES]),
 }

@@ -1,43 +1,40 @@
 """The search for the committee with the smallest certified error.
 
-Odd sizes only: a tie decides nothing. Where few programs are enough, every committee is looked at. Otherwise: every
-single labeler, every three, then two more at a time, and after each step exchanges of a member for somebody outside
-as long as they help; from seven members on only the outsiders that did best in the exchanges before are tried. The best
-of all that was looked at is returned, so it is never worse than the best single labeler.
+Only odd sizes are searched: a tie decides nothing. Where few programs suffice, every committee is solved. Otherwise:
+all single labelers and all threes; then the best committee grows by two members at a time, and exchanges members for
+outsiders, as long as that lowers the bound. The result is the best of all committees solved, so it is never worse than
+the best single labeler.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from driftvote.committee.known import Known
-from driftvote.committee.reduction import costs, layout
+from driftvote.committee.facts import PanelFacts
+from driftvote.committee.program import Programs, make_layout
 from driftvote.errors import SettingError
-from driftvote.kernels.committees import NO_BOUND, Carried, Facts, Proofs, Shape, carry, solve_all
-from driftvote.kernels.layout import Ints
 
-LARGEST = 9
-MOST_LABELERS = 40
-EXHAUSTIVE = 2**15
-"""Columns of all programs together up to which every committee is looked at: ten labelers that always vote."""
-_SHORTLIST = 10  # outsiders that are tried in committees of seven and nine
-_EXCHANGES = 8  # rounds of exchanges at most
-_SAME = 1e-9  # bounds that differ by less are the same
+MAX_SIZE = 9
+MAX_LABELERS = 40
+PATTERNS_PER_CALL = 1024
+"""Programs are solved together up to this size: a call costs 1 to 2 ms, a program of three labelers 0.1 ms."""
+EXHAUSTIVE_ENTRIES = 800_000
+"""Every committee is solved if the constraint matrices of all of them have at most this many entries (less than a
+second): those of ten labelers that always vote, or of twelve in committees of up to five."""
+_SAME = 1e-9  # bounds that differ by less are equal
 
-
-Part = tuple[Shape, Proofs]
-"""Committees that share the shape of their program."""
+Members = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Committee:
-    """The best committee that was found."""
+class CertifiedCommittee:
+    """The committee with the smallest bound, and what the search cost."""
 
     members: tuple[str, ...]
     places: tuple[int, ...]
@@ -49,190 +46,123 @@ class Committee:
     n_contradictions: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return {
-            "members": list(self.members),
-            "bound": self.bound,
-            "best_single": self.best_single,
-            "single_bound": self.single_bound,
-            "programs": self.n_programs,
-            "exhaustive": self.exhaustive,
-            "contradictions": self.n_contradictions,
-        }
+        """Return all fields as plain values."""
+        return {**asdict(self), "members": list(self.members), "places": list(self.places)}
 
 
-def find_committee(facts: Known, largest: int = LARGEST, ties: str = "half") -> Committee:
-    """The odd set of at most `largest` labelers whose majority has the smallest certified error.
+@dataclass(frozen=True)
+class StepCertificate:
+    """The committee that decided a row of a stream, and the bound on its error from the last search up to that row."""
 
-    `worst_case(facts, committee.members)` then gives the certificate with its proof.
+    members: tuple[str, ...]
+    bound: float
+    searched_at: int  # rows seen at the time of the search; 0 before the first one
+    window: int  # rows that the agreements were taken from
+    allowance: float  # for the agreements of those rows
 
-    >>> from driftvote.committee import known
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as plain values."""
+        return {**asdict(self), "members": list(self.members)}
+
+
+def find_committee(facts: PanelFacts, largest: int = MAX_SIZE, ties: str = "half") -> CertifiedCommittee:
+    """Return the odd set of at most `largest` labelers whose majority has the smallest certified error.
+
+    Among equal bounds: fewer members, then members that agree most with the panel, then the first places.
+    `worst_case(facts, committee.members)` gives the certificate with its proof.
+
     >>> agreements = np.full((5, 5), 0.36)
     >>> agreements[3, 4] = agreements[4, 3] = 1.0      # two copies
-    >>> found = find_committee(known(agreements, accuracies=[0.8] * 5))
-    >>> found.members, round(found.bound, 3), round(found.single_bound, 3)
+    >>> committee = find_committee(PanelFacts.from_agreements(agreements, accuracies=[0.8] * 5))
+    >>> committee.members, round(committee.bound, 3), round(committee.single_bound, 3)
     (('labeler_0', 'labeler_1', 'labeler_2'), 0.12, 0.2)
     """
-    if not 1 <= largest <= LARGEST:
-        raise SettingError(f"largest must be a committee size from 1 to {LARGEST}, not {largest!r}")
-    if len(facts) > MOST_LABELERS:
+    if not 1 <= largest <= MAX_SIZE:
+        raise SettingError(f"largest must be a committee size from 1 to {MAX_SIZE}, not {largest!r}")
+    if len(facts) > MAX_LABELERS:
         raise SettingError(
-            f"a committee can be searched among {MOST_LABELERS} labelers at most, not {len(facts)}; leave out those"
+            f"a committee can be searched among {MAX_LABELERS} labelers at most, not {len(facts)}; leave out those"
             " that vote rarely, or pass groups="
         )
-    found = Search(facts.n_classes, ties).run(facts.facts(), largest)
-    best, bound = found.winner
-    single, single_bound = found.best(found.facts, size=1)
-    return Committee(
-        members=tuple(facts.names[place] for place in sorted(best)),
-        places=tuple(sorted(best)),
-        bound=bound,
+    search = _Search(facts, ties)
+    exhaustive = search.run(largest)
+    best, single = search.best(), search.best(size=1)
+    return CertifiedCommittee(
+        members=tuple(facts.names[place] for place in best),
+        places=best,
+        bound=search.bounds[best],
         best_single=facts.names[single[0]],
-        single_bound=single_bound,
-        n_programs=sum(len(proofs.bounds) for _, proofs in found.looked_at),
-        exhaustive=found.exhaustive,
-        n_contradictions=sum(int((proofs.bounds >= NO_BOUND).sum()) for _, proofs in found.looked_at),
+        single_bound=search.bounds[single],
+        n_programs=len(search.bounds),
+        exhaustive=exhaustive,
+        n_contradictions=sum(math.isinf(bound) for bound in search.bounds.values()),
     )
 
 
-class Found:
-    """Everything a search looked at, so that the proofs can be carried to new agreements."""
+class _Search:
+    """The bounds of all committees solved so far; infinite where facts contradict each other."""
 
-    def __init__(self, facts: Facts, exhaustive: bool = False) -> None:
+    def __init__(self, facts: PanelFacts, ties: str) -> None:
         self.facts = facts
-        self.exhaustive = exhaustive
-        self.looked_at: list[Part] = []
-
-    @cached_property
-    def winner(self) -> tuple[tuple[int, ...], float]:
-        """Places and bound of the best committee, once the search is over.
-
-        Among equals: fewer members, then those that agree most with the whole panel, then the first places.
-        """
-        return self.best(self.facts)
-
-    def best(self, facts: Facts, size: int | None = None) -> tuple[tuple[int, ...], float]:
-        """The best committee by what the proofs say of these facts, and its bound."""
-        proofs = self._carried if size is None else _flat([p for p in self.looked_at if p[1].places.shape[1] == size])
-        bounds = np.empty(len(proofs.left))
-        place = carry(facts, proofs, bounds)
-        return tuple(member for member in proofs.places[place].tolist() if member >= 0), float(bounds[place])
-
-    @cached_property
-    def _carried(self) -> Carried:
-        return _flat(self.looked_at)
-
-    def can_carry(self, facts: Facts) -> bool:
-        """Whether these facts only move the ends of the rows; who abstains, and how well, makes other columns."""
-        silent, before = facts.coverage_low < 1.0, self.facts
-        if (silent != (before.coverage_low < 1.0)).any():
-            return False
-        moved = (facts.accuracy_low != before.accuracy_low) | (facts.accuracy_high != before.accuracy_high)
-        return not (moved & silent).any()
-
-
-def _flat(parts: list[Part]) -> Carried:
-    """The multipliers of all parts, one after the other. A single labeler never contradicts itself: some remain."""
-    widest = max(proofs.places.shape[1] for _, proofs in parts)
-    counts, rows, lefts, tables = [], [], [], []
-    for shape, proofs in sorted(parts, key=lambda part: part[1].places.shape[1]):
-        kept = np.flatnonzero(proofs.bounds < NO_BOUND)
-        duals, places = proofs.duals[kept], proofs.places[kept]
-        m, r = np.nonzero(duals)
-        first, second = places[m, shape.first[r]], places[m, shape.second[r]]
-        rows.append((shape.kinds[r], first, second, duals[m, r]))
-        counts.append(np.bincount(m, minlength=len(kept)))
-        lefts.append(proofs.left[kept])
-        tables.append(np.pad(places, [(0, 0), (0, widest - places.shape[1])], constant_values=-1))
-    start = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
-    kinds, firsts, seconds, multipliers = (np.concatenate(column) for column in zip(*rows, strict=True))
-    return Carried(start, kinds, firsts, seconds, multipliers, np.concatenate(lefts), np.concatenate(tables))
-
-
-class Search:
-    """A search under one price of ties."""
-
-    def __init__(self, n_classes: int, ties: str = "half") -> None:
-        self.n_classes = n_classes
         self.ties = ties
+        self.bounds: dict[Members, float] = {}
+        # Agreement of each labeler with the median one of the others: a copy that always agrees does not raise it.
+        around = np.sort(facts.agreement_low + facts.agreement_high + np.diag(np.full(len(facts), np.inf)), axis=1)
+        self.standing = around[:, max(0, len(facts) - 2) // 2]
 
-    def run(self, facts: Facts, largest: int) -> Found:
-        """Look at committees of up to `largest` members."""
-        n = len(facts.accuracy_low)
-        sizes = list(range(1, min(n, largest) + 1, 2))
-        base = 3 if (facts.coverage_low < 1.0).any() else 2
-        everybody = sum(math.comb(n, size) * base**size for size in sizes) <= EXHAUSTIVE
-        found = Found(facts, everybody)
-        for size in sizes if everybody else sizes[:2]:
-            found.looked_at += self._look(facts, _all_of_size(n, size))
-        if not everybody and len(sizes) > 2:
-            self._grow(found, found.best(facts, size=3)[0], sizes[2:])
-        return found
-
-    def _grow(self, found: Found, best: tuple[int, ...], sizes: list[int]) -> None:
-        facts, n = found.facts, len(found.facts.accuracy_low)
-        ranking = list(range(n))
+    def run(self, largest: int) -> bool:
+        """Solve committees of up to `largest` members; return whether all of them were solved."""
+        n = len(self.facts)
+        sizes = range(1, min(n, largest) + 1, 2)
+        exhaustive = sum(math.comb(n, size) * self._entries(size) for size in sizes) <= EXHAUSTIVE_ENTRIES
         for size in sizes:
-            most = n if size < 7 else _SHORTLIST
-            outside = [place for place in ranking if place not in best][:most]
-            parts = self._look(facts, np.array([best + pair for pair in itertools.combinations(outside, 2)]))
-            bound = np.inf
-            for _ in range(_EXCHANGES):
-                found.looked_at += parts
-                other, other_bound = _best_of(parts, facts)
-                if other_bound >= bound - _SAME:
-                    break
-                best, bound = other, other_bound
-                outside = [place for place in ranking if place not in best][:most]
-                swaps = [(*best[:at], newcomer, *best[at + 1 :]) for newcomer in outside for at in range(size)]
-                if not swaps:
-                    break
-                parts = self._look(facts, np.array(swaps))
-                ranking = _ranked(parts, best, n)
+            if exhaustive or size <= 3:
+                self.solve(itertools.combinations(range(n), size))
+            elif not self.grow(size):
+                break
+        return exhaustive
 
-    def _look(self, facts: Facts, table: Ints) -> list[Part]:
-        """Solve committees of one size; those with as many who abstain share the shape of their program."""
-        abstains = facts.coverage_low < 1.0
-        silent = abstains[table]
-        # Members who always vote come first: committees with as many who abstain then share a layout.
-        table = np.take_along_axis(table, np.argsort(silent, axis=1, kind="stable"), axis=1)
-        counts = silent.sum(axis=1)
-        capped = bool((facts.accuracy_high < 1.0).any())
-        parts = []
-        for count in np.unique(counts):
-            shape = _shape(table.shape[1], int(count), capped, self.n_classes, self.ties)
-            places = np.ascontiguousarray(table[counts == count])
-            m, rows = len(places), len(shape.kinds)
-            proofs = Proofs(places, np.empty(m), np.empty(m), np.empty((m, rows)))
-            solve_all(facts, shape, proofs)
-            parts.append((shape, proofs))
-        return parts
+    def _entries(self, size: int) -> int:
+        """Return the number of entries of the constraint matrix of a committee, all of whose members may abstain."""
+        states = 3 if self.facts.abstains.any() else 2  # of a labeler in a pattern
+        rows_per_pair = 1 if self.facts.n_classes == 2 else 2
+        return int(states**size) * (size * (states - 1) + math.comb(size, 2) * rows_per_pair)
 
+    def grow(self, size: int) -> bool:
+        """Add two members to the best smaller committee, then exchange members; return whether a bound fell."""
+        members, smallest = self.best(size - 2), self.bounds[self.best()]
+        self.solve((*members, *pair) for pair in itertools.combinations(self._outside(members), 2))
+        while self.best(size) != members:
+            members = self.best(size)
+            kept = itertools.combinations(members, size - 1)
+            self.solve((*rest, other) for rest in kept for other in self._outside(members))
+        return self.bounds[members] < smallest - _SAME
 
-def _best_of(parts: list[Part], facts: Facts) -> tuple[tuple[int, ...], float]:
-    found = Found(facts)
-    found.looked_at = [part for part in parts if (part[1].bounds < NO_BOUND).any()]
-    return found.winner if found.looked_at else ((), 1.0)
+    def _outside(self, members: Members) -> list[int]:
+        return [place for place in range(len(self.facts)) if place not in members]
 
+    def best(self, size: int | None = None) -> Members:
+        """Return the best committee solved so far, of this size if one is given."""
+        candidates = [members for members in self.bounds if size in (None, len(members))]
+        least = min(self.bounds[members] for members in candidates)
+        equal = [members for members in candidates if self.bounds[members] <= least + _SAME]
+        # Sums in another order differ in their last bits, which must not decide.
+        return min(equal, key=lambda m: (len(m), -round(float(self.standing[list(m)].sum()), 9), m))
 
-@lru_cache(maxsize=32)
-def _all_of_size(n: int, size: int) -> Ints:
-    return np.array(list(itertools.combinations(range(n), size)), np.int64)
-
-
-@lru_cache(maxsize=128)
-def _shape(size: int, n_abstaining: int, capped: bool, n_classes: int, ties: str) -> Shape:
-    abstaining = (False,) * (size - n_abstaining) + (True,) * n_abstaining
-    plan = layout((1,) * size, abstaining, n_classes, capped)
-    cost = costs(plan, np.ones(size), ties)
-    return Shape(plan.features, plan.minus, cost, plan.kinds, plan.first, plan.second)
-
-
-def _ranked(parts: list[tuple[Shape, Proofs]], best: tuple[int, ...], n: int) -> list[int]:
-    """Labelers by the smallest bound of a committee that took them in."""
-    smallest = np.full(n, np.inf)
-    for _, proofs in parts:
-        for places, bound in zip(proofs.places, proofs.bounds, strict=True):
-            smallest[places] = np.minimum(smallest[places], bound)
-    smallest[list(best)] = -np.inf
-    return np.argsort(smallest, kind="stable").tolist()
+    def solve(self, committees: Iterable[Members]) -> None:
+        """Solve the programs of committees. Those with equally many members that abstain share a layout."""
+        abstains = self.facts.abstains
+        by_layout: dict[tuple[bool, ...], list[Members]] = {}
+        for committee in committees:
+            members = tuple(sorted(committee))
+            if members not in self.bounds:
+                ordered = tuple(sorted(members, key=lambda place: (abstains[place], place)))
+                by_layout.setdefault(tuple(abstains[list(ordered)].tolist()), []).append(ordered)
+        for silent, group in by_layout.items():
+            layout = make_layout((1,) * len(silent), silent, self.facts)
+            step = max(1, PATTERNS_PER_CALL // len(layout.right))
+            for at in range(0, len(group), step):
+                places = np.array(group[at : at + step])
+                programs = Programs.for_labelers(self.facts, layout, places, places, np.ones(len(silent)), self.ties)
+                bounds = programs.solve().bounds.tolist()
+                self.bounds |= {tuple(sorted(m)): bound for m, bound in zip(places.tolist(), bounds, strict=True)}

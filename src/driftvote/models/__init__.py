@@ -1,8 +1,8 @@
 """What users hold. Models only wire the stages together."""
 
+from driftvote.committee import StepCertificate
 from driftvote.models.adaptive import AdaptiveLabelModel
 from driftvote.models.base import LabelModel, load
-from driftvote.models.certified import StepCertificate
 from driftvote.models.committee import CommitteeLabelModel
 from driftvote.models.fixed_window import FixedWindowLabelModel
 from driftvote.models.majority import MajorityLabelModel

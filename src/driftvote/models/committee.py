@@ -1,53 +1,64 @@
-"""A committee whose error is certified whatever the dependence between labelers."""
+"""A committee whose error is certified whatever the dependence between labelers.
+
+The model runs the adaptive window in segments that end where a search is due. A search takes the agreements of the
+current window and chooses a committee; until the next one, rows get the plain majority of that committee. Searches
+happen at fixed row numbers, so chunks, saving and loading change nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from driftvote.committee import Certificate, Known, worst_case
-from driftvote.committee.known import accuracy_range
-from driftvote.errors import DriftvoteError, SettingError
-from driftvote.kernels.layout import Codes, Floats, Ints
+from driftvote import theory
+from driftvote.agreements import agreement_matrix, n_pairs
+from driftvote.committee import PanelFacts, StepCertificate, find_committee
+from driftvote.committee.facts import AccuracyRange, accuracy_range
+from driftvote.committee.program import require_solver
+from driftvote.committee.search import MAX_LABELERS, MAX_SIZE
+from driftvote.errors import DriftvoteError, SettingError, StateError
+from driftvote.kernels.layout import Bools, Codes, Floats, Ints, Rule
+from driftvote.kernels.windows import choose_level, nothing_known
 from driftvote.labels import plain_vote
 from driftvote.models.adaptive import AdaptiveLabelModel
-from driftvote.models.committee_engine import CommitteeEngine, Plan
-from driftvote.models.engine import Engine, WindowEngine
+from driftvote.models.engine import Arrays, Engine, Labeled, WindowEngine, expect
+from driftvote.models.estimates import EqualEstimates, Estimates, WindowEstimates
 from driftvote.models.settings import Number, whole
 from driftvote.votes import Roster
+from driftvote.windows import WindowGrid
 
 
 class CommitteeLabelModel(AdaptiveLabelModel):
     """The majority of a committee, with a bound on its error that holds however labelers depend on each other.
 
-    The other models take labelers to err independently. This one takes only that each is right, when it votes, with
-    probability at least 1/K + `tau`. From that and from the agreements in the adaptive window a linear program
-    gives the largest error that the majority of a set of labelers can have; the committee is the set with the
-    smallest such bound. It is searched again every `refresh` rows and whenever the window falls to half or less.
+    The other models assume that labelers err independently. This one assumes only that each labeler is right, when it
+    votes, with probability at least 1/K + `tau`. From that and from the agreements in the adaptive window a linear
+    program gives the largest error that the majority of a set of labelers can have; the committee is the set with
+    the smallest such bound. It is searched every `search_every` rows, and before that at rows 1, 4, 16, 64 ...
 
-    The bound is about the rows of the window: it holds with probability 1 - `delta` as long as nothing drifts inside
-    it and the accuracies are what you say. A row on which the committee is tied, or silent, counts half an error.
+    The bound is about the rows of the window at the last search: it holds with probability 1 - `delta` as long as
+    nothing drifts inside that window and the accuracies are as declared. A row on which the committee is tied, or
+    abstains as a whole, counts half an error. Needs SciPy: `pip install 'driftvote[lp]'`.
 
     Parameters
     ----------
     tau
-        Every labeler is right, when it votes, with probability at least 1/K + tau; one number, or a dict by name
-        (others: 0).
-    accuracies
-        What is known better, for instance from verified labels: a dict from names to an accuracy, or to a pair
-        (at least, at most). `"estimated"` takes the estimates of the window, less the allowance, as the lower ends:
-        larger committees, but estimates do take errors to be independent, and the bound is then only as good.
+        Each labeler is right, when it votes, with probability at least 1/K + tau.
+    known_accuracies
+        Better knowledge of some labelers, for instance from verified labels: a dict from names to an accuracy, or to a
+        pair (at least, at most).
     largest
-        Members of a committee at most, up to 9; odd sizes are searched.
-    refresh
+        Largest size of a committee, up to 9; odd sizes are searched.
+    search_every
         Rows between two searches.
     allowance
-        By how much the true agreements may differ from those of the window; None takes the bound of the window,
-        A / sqrt(rows).
+        How far the true agreements may be from those of the window; None takes the bound of the window, A / sqrt(rows).
 
-    The other parameters are those of `AdaptiveLabelModel`; estimated `accuracies` are reported, and not used.
+    The other parameters are those of `AdaptiveLabelModel`. The estimated `accuracies` are reported, and not used.
 
     Examples
     --------
@@ -55,7 +66,8 @@ class CommitteeLabelModel(AdaptiveLabelModel):
 
     >>> from driftvote.streams import simulate
     >>> votes = simulate(np.full((40_000, 4), 0.85), seed=1).votes[:, [0, 1, 2, 3, 3, 3]]
-    >>> model = CommitteeLabelModel(accuracies={f"labeler_{i}": (0.84, 1) for i in range(6)})
+    >>> accuracies = {f"labeler_{i}": (0.84, 1) for i in range(6)}
+    >>> model = CommitteeLabelModel(known_accuracies=accuracies, search_every=10_000)
     >>> step = model.label_stream(votes)[-1]
     >>> step.certificate.members, round(step.certificate.bound, 2)
     (('labeler_0', 'labeler_1', 'labeler_2'), 0.12)
@@ -64,10 +76,10 @@ class CommitteeLabelModel(AdaptiveLabelModel):
     def __init__(
         self,
         *,
-        tau: Any = 0.1,
-        accuracies: Mapping[str, Any] | str | None = None,
+        tau: Number = 0.1,
+        known_accuracies: Mapping[str, AccuracyRange] | None = None,
         largest: int = 5,
-        refresh: int = 1000,
+        search_every: int = 1000,
         allowance: Number | None = None,
         n_classes: int | None = None,
         votes: str | None = None,
@@ -104,78 +116,114 @@ class CommitteeLabelModel(AdaptiveLabelModel):
             watch="agreements",
             false_event_rate=None,
         )
-        for name in ("estimator", "bound", "watch", "class_balance", "false_event_rate"):
-            del self._settings[name]  # a committee has no choice in these
-        self.tau = _checked_tau(tau, self._form.n_classes)
-        self.estimated = isinstance(accuracies, str) and accuracies == "estimated"
-        self.known_accuracies = _checked_accuracies(None if self.estimated else accuracies)
+        for name in ("estimator", "bound", "watch", "class_balance", "refresh", "false_event_rate"):
+            del self._settings[name]  # fixed for this model
+        require_solver()
+        self.tau = _check_number("tau", tau, 1.0 - 1.0 / self._form.n_classes, "accuracy above chance")
+        self.known_accuracies = _check_accuracies(known_accuracies)
         self.largest = whole("largest", largest)
-        self.refresh = whole("refresh", refresh)
-        self.allowance = None if allowance is None else _checked_allowance(allowance)
-        if not 1 <= self.largest <= 9:
-            raise SettingError(f"largest must be a committee size from 1 to 9, not {largest!r}")
-        if self.refresh < 1:
-            raise SettingError(f"refresh must be a number of rows, at least 1, not {refresh!r}")
-        self._entering: tuple[str, ...] = ()
-        self._check_names()
-        self._settings |= {
-            "tau": self.tau,
-            "accuracies": "estimated" if self.estimated else None if accuracies is None else self.known_accuracies,
-            "largest": self.largest,
-            "refresh": self.refresh,
-            "allowance": self.allowance,
-        }
-
-    def _check_names(self) -> None:
-        told = {*self.known_accuracies, *(self.tau if isinstance(self.tau, dict) else ())}
-        strangers = sorted(told - set(self._roster.names))
-        if self._roster.closed and strangers:
+        self.search_every = whole("search_every", search_every)
+        self.allowance = None if allowance is None else _check_number("allowance", allowance, 2.0, "or None")
+        if not 1 <= self.largest <= MAX_SIZE:
+            raise SettingError(f"largest must be a committee size from 1 to {MAX_SIZE}, not {largest!r}")
+        if self.search_every < 1:
+            raise SettingError(f"search_every must be a number of rows, at least 1, not {search_every!r}")
+        self._joining: tuple[str, ...] = ()
+        undeclared = sorted({*(self.known_accuracies or ())} - {*self._roster.names}) if self._roster.closed else []
+        if undeclared:
             raise SettingError(
-                f"tau or accuracies names {strangers[0]!r}, which labelers= does not declare; correct the name"
+                f"known_accuracies names {undeclared[0]!r}, which labelers= does not declare; correct the name"
             )
+        own = ("tau", "known_accuracies", "largest", "search_every", "allowance")
+        self._settings |= {name: getattr(self, name) for name in own}
+
+    @classmethod
+    def paper(cls, n_classes: int = 2, **overrides: Any) -> CommitteeLabelModel:
+        """Return the committee under the paper's protocol: its window rule, abstentions and ties decided at random.
+
+        >>> CommitteeLabelModel.paper(seed=7, tau=0.2).tie_break_policy
+        'random'
+        """
+        settings: dict[str, Any] = {
+            "n_classes": None if "classes" in overrides else n_classes,
+            "windows": WindowGrid.powers_of_two(20),
+            "beta": 0.1,
+            "delta": 0.1,
+            "abstentions": "random",
+            "tie_break_policy": "random",
+        }
+        return cls(**(settings | overrides))
+
+    # -- results -------------------------------------------------------------------------------
+
+    @property
+    def certificate(self) -> StepCertificate:
+        """The current committee, and the bound on its error from the last search."""
+        return self._started().certificate
+
+    @property
+    def committee(self) -> tuple[str, ...]:
+        """Names of the current members; all labelers before the first row."""
+        return self._started().certificate.members if self.n_rows else self.labelers
+
+    def facts(self) -> PanelFacts:
+        """Return what the current window says of the panel.
+
+        `worst_case(model.facts(), model.committee)` certifies the committee for the current window, with a proof.
+        """
+        return self._started().facts()
+
+    @property
+    def reach(self) -> int:
+        """How many rows before a block, with their numbers, decide its labels."""
+        return self.windows[-1] + self.search_every
+
+    def _describe_labelers(self) -> list[str]:
+        now = self.certificate
+        lines = [
+            f"  committee: {', '.join(now.members)}; wrong on at most {now.bound:.1%} of the rows, whatever the"
+            " dependence, if the accuracies are as declared by tau and known_accuracies",
+            f"  searched at row {now.searched_at} from {now.window} rows, agreements within {now.allowance:.3f}",
+        ]
+        return lines + super()._describe_labelers()
 
     # -- engine --------------------------------------------------------------------------------
 
     def _engine_for(self, roster: Roster) -> Engine:
-        self._entering = roster.names  # accuracies are given by name, and an engine knows only places
+        self._joining = roster.names  # accuracies are declared by name
         try:
             return super()._engine_for(roster)
         finally:
-            self._entering = ()
+            self._joining = ()
 
-    def _plan(self, n_labelers: int) -> Plan:
-        if n_labelers > 40:
+    def _plan(self, n_labelers: int) -> SearchPlan:
+        if n_labelers > MAX_LABELERS:
             raise SettingError(
-                f"a committee can be searched among 40 labelers at most, not {n_labelers}; name the ones to use with"
-                " labelers=[...], or make families of them with groups="
+                f"a committee can be searched among {MAX_LABELERS} labelers at most, not {n_labelers}; name the ones to"
+                " use with labelers=[...], or make families of them with groups="
             )
-        names = self._entering or self._roster.names
-        low, high = self._accuracy_ranges(names)
-        return Plan.made(
-            np.array(self.windows, np.int64),
-            self.refresh,
+        names = self._joining or self._roster.names
+        at_least, known = 1.0 / self._form.n_classes + self.tau, self.known_accuracies or {}
+        return SearchPlan(
+            labelers=names,
+            accuracies=tuple(known.get(name, (at_least, 1.0)) for name in names),
+            every=self.search_every,
             largest=self.largest,
             allowance=self.allowance,
             delta=self.delta,
-            accuracy_low=low,
-            accuracy_high=high,
-            estimated=self.estimated,
+            n_windows=len(self.windows),
+            n_classes=self._form.n_classes,
+            random_votes=self.abstentions == "random",
         )
 
-    def _accuracy_ranges(self, names: Sequence[str]) -> tuple[Floats, Floats]:
-        chance = 1.0 / self._form.n_classes
-        tau = self.tau if isinstance(self.tau, dict) else dict.fromkeys(names, self.tau)
-        ranges = [self.known_accuracies.get(name, (chance + tau.get(name, 0.0), 1.0)) for name in names]
-        return np.array([low for low, _ in ranges]), np.array([high for _, high in ranges])
-
     def _new_engine(self, n_labelers: int) -> Any:
-        inner = WindowEngine(self._rule(n_labelers), n_labelers, self.n_jobs)
-        return CommitteeEngine(inner, self._plan(n_labelers))
+        return CommitteeEngine(WindowEngine(self._rule(n_labelers), n_labelers, self.n_jobs), self._plan(n_labelers))
 
     def _grown(self, engine: Engine, newcomers: Codes) -> Engine:
         assert isinstance(engine, CommitteeEngine)
         width = engine.n_labelers + newcomers.shape[1]
-        return engine.joined_by(newcomers, self._rule(width), self._plan(width))
+        inner = engine.inner.joined_by(newcomers, self._rule(width))
+        return CommitteeEngine(inner, self._plan(width), engine.certificate)
 
     def _first_vote(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
         return plain_vote(rows, draws, self._form.n_classes)
@@ -185,70 +233,242 @@ class CommitteeLabelModel(AdaptiveLabelModel):
             raise DriftvoteError("there is no committee yet: the model has seen no rows")
         return self._engine
 
-    # -- what is known now ---------------------------------------------------------------------
 
-    @property
-    def committee(self) -> tuple[str, ...]:
-        """Names of the members now; everybody before the first row."""
-        if self._engine is None:
-            return self.labelers
-        members = self._engine.record.members  # type: ignore[attr-defined]
-        return tuple(name for name, member in zip(self.labelers, members, strict=True) if member)
-
-    def facts(self) -> Known:
-        """What the last search went by: ranges of accuracies, agreements and coverages, for `worst_case`."""
-        engine: CommitteeEngine = self._started()
-        found, _ = engine.facts(engine.record)
-        return Known(self.labelers, *found, n_classes=self._form.n_classes)
-
-    def certificate(self, whole_panel: bool = False) -> Certificate:
-        """The committee's certificate with its proof and its worst distribution (needs `driftvote[lp]`).
-
-        With `whole_panel` the agreements with those outside the committee count too: never looser, often tighter.
-        """
-        return worst_case(self.facts(), self.committee, whole_panel=whole_panel)
-
-    def _describe_labelers(self) -> list[str]:
-        engine: CommitteeEngine = self._started()
-        record = engine.record
-        lines = [
-            f"  committee: {', '.join(self.committee)}; wrong on at most {record.bound:.1%} of the rows, whatever the"
-            f" dependence, if the accuracies are what tau and accuracies say",
-            f"  searched at row {record.row} from {record.window} rows, agreements within {record.allowance:.3f}",
-        ]
-        return lines + super()._describe_labelers()
+def _check_number(name: str, value: Any, highest: float, meaning: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value <= highest:
+        raise SettingError(f"{name} must be a number from 0 to {highest:.4g} ({meaning}), not {value!r}")
+    return float(value)
 
 
-def _checked_tau(tau: Any, n_classes: int) -> Any:
-    room = 1.0 - 1.0 / n_classes
-
-    def one(name: str, value: Any) -> float:
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = -1.0
-        if isinstance(value, bool) or not 0.0 <= number <= room:
-            raise SettingError(f"{name} must be a number from 0 to {room:.4g} (accuracy above chance), not {value!r}")
-        return number
-
-    if isinstance(tau, Mapping):
-        return {str(name): one(f"tau of {name!r}", value) for name, value in tau.items()}
-    return one("tau", tau)
-
-
-def _checked_accuracies(accuracies: Any) -> dict[str, tuple[float, float]]:
+def _check_accuracies(accuracies: Any) -> dict[str, tuple[float, float]] | None:
     if accuracies is None:
-        return {}
+        return None
     if not isinstance(accuracies, Mapping):
-        raise SettingError(
-            f"accuracies must be a dict from names to accuracies or pairs, or 'estimated', not {accuracies!r}"
-        )
+        raise SettingError(f"known_accuracies must be a dict from names to accuracies or pairs, not {accuracies!r}")
     return {str(name): accuracy_range(str(name), value) for name, value in accuracies.items()}
 
 
-def _checked_allowance(allowance: Number) -> float:
-    if isinstance(allowance, bool) or not isinstance(allowance, (int, float)) or not 0.0 <= allowance <= 2.0:
-        raise SettingError(
-            f"allowance must be a number from 0 to 2, or None for the bound of the window, not {allowance!r}"
+# -- searches --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SearchPlan:
+    """When a committee of these labelers is searched, and from which facts."""
+
+    labelers: tuple[str, ...]
+    accuracies: tuple[tuple[float, float], ...]  # (at least, at most) for each of them
+    every: int
+    largest: int
+    allowance: float | None
+    delta: float
+    n_windows: int
+    n_classes: int
+    random_votes: bool  # random votes replace abstentions
+
+    def last_search(self, n_rows: int) -> int:
+        """Return the last row number up to this one with a search: a multiple of `every`; before that a power of four.
+
+        >>> plan = SearchPlan((), (), 100, 5, None, 0.1, 20, 2, False)
+        >>> [plan.last_search(n) for n in (0, 1, 3, 4, 99, 100, 256, 999)]
+        [0, 1, 1, 4, 64, 100, 200, 900]
+        """
+        if n_rows >= self.every:
+            return n_rows - n_rows % self.every
+        return int(4 ** ((n_rows.bit_length() - 1) // 2)) if n_rows else 0
+
+    def next_search(self, n_rows: int) -> int:
+        """Return the first row number after this one with a search."""
+        last = self.last_search(n_rows)
+        return last + self.every if last >= self.every else min(self.every, max(1, 4 * last))
+
+    def allowances(self, votes: Ints, window: int) -> tuple[float, float]:
+        """Return how far agreements and coverages of a window may be off: as declared, or by the window's bound."""
+        if self.allowance is not None:
+            return self.allowance, self.allowance / 2.0
+        # The failure probability is shared by all agreements, and by the coverages where some labeler abstains.
+        count = n_pairs(len(votes)) + (len(votes) if votes.min() < window else 0)
+        factor = theory.statistics_factor(count, self.n_windows, self.delta)
+        return theory.window_allowances(factor, window, self.n_classes)
+
+    def facts(self, sums: Ints, votes: Ints, window: int) -> PanelFacts:
+        """Return what the pair sums and vote counts of a window say of the panel."""
+        allowance, coverage_allowance = self.allowances(votes, window)
+        facts = PanelFacts.from_agreements(
+            agreement_matrix(sums, len(votes), window, self.n_classes),
+            accuracies=self.accuracies,
+            allowance=allowance,
+            coverage=votes / window,
+            coverage_allowance=coverage_allowance,
+            names=self.labelers,
+            n_classes=self.n_classes,
         )
-    return float(allowance)
+        return facts.with_random_votes() if self.random_votes else facts
+
+
+class CommitteeEngine(Engine):
+    """A window engine, run in segments that end where a search is due, and the committee of the last search."""
+
+    def __init__(self, inner: WindowEngine, plan: SearchPlan, certificate: StepCertificate | None = None) -> None:
+        self.inner = inner
+        self.plan = plan
+        self.n_labelers = inner.n_labelers
+        self.n_classes = inner.n_classes
+        # Before the first search all labelers vote, and nothing is certified.
+        self.certificate = certificate or StepCertificate(plan.labelers, 1.0, 0, 0, 2.0)
+
+    # What the model and the replay ask of the window engine.
+    @property
+    def n_rows(self) -> int:
+        return self.inner.n_rows
+
+    @property
+    def nbytes(self) -> int:
+        return self.inner.nbytes + sum(array.nbytes for array in self._search_arrays().values())
+
+    @property
+    def rule(self) -> Rule:
+        return self.inner.rule
+
+    @property
+    def state(self) -> Any:
+        return self.inner.state
+
+    def remembered(self) -> int:
+        return self.inner.remembered()
+
+    def _window_sums(self) -> tuple[Ints, Ints, int]:
+        """Return pair sums and votes of the current window, and its rows."""
+        memory, rule = self.inner.state.memory, self.inner.rule
+        level = choose_level(memory, rule, nothing_known(rule))
+        return memory.sums[level], memory.votes[level], min(int(rule.sizes[level]), self.n_rows)
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def label(self, rows: Codes, draws: Floats) -> Labeled:
+        parts: list[Any] = []
+        certificates, searches = [self.certificate], np.empty(len(rows), np.int64)
+        for segment in self._segments(len(rows)):
+            parts.append(self.inner.label(rows[segment], draws[segment]).estimates)
+            searches[segment] = len(certificates) - 1
+            if self._search_if_due():
+                searches[segment.stop - 1] = len(certificates)
+                certificates.append(self.certificate)
+        base = parts[0] if len(parts) == 1 else WindowEstimates.joined(parts)
+        estimates = CommitteeEstimates(base, self.plan.labelers, certificates, searches)
+        labels, proba = self._vote(rows, draws, estimates.membership)
+        return Labeled(labels, proba, estimates)
+
+    def learn(self, rows: Codes) -> None:
+        for segment in self._segments(len(rows)):
+            self.inner.learn(rows[segment])
+            self._search_if_due()
+
+    def predict(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
+        return self._vote(rows, draws, _membership(self.certificate, self.plan.labelers))
+
+    def _vote(self, rows: Codes, draws: Floats, membership: Bools) -> tuple[Ints, Floats]:
+        return plain_vote(np.where(membership, rows, rows.dtype.type(-1)), draws, self.n_classes)
+
+    def current(self) -> Estimates:
+        if not self.n_rows:
+            return EqualEstimates(1, self.n_labelers, self.n_classes, window=0)
+        return CommitteeEstimates(self.inner.current(), self.plan.labelers, [self.certificate], np.zeros(1, np.int64))
+
+    def _segments(self, n_rows: int) -> Iterator[slice]:
+        """Yield the parts of a chunk up to each search; each part must be learned before the next one is asked for."""
+        begin = 0
+        while begin < n_rows:
+            end = min(n_rows, begin + self.plan.next_search(self.n_rows) - self.n_rows)
+            yield slice(begin, end)
+            begin = end
+
+    # -- searches ------------------------------------------------------------------------------
+
+    def _search_if_due(self) -> bool:
+        due = self.plan.last_search(self.n_rows) == self.n_rows
+        if due:
+            self.search()
+        return due
+
+    def search(self) -> None:
+        """Choose the committee anew, from the current window."""
+        _, votes, window = self._window_sums()
+        best = find_committee(self.facts(), self.plan.largest)
+        allowance, _ = self.plan.allowances(votes, window)
+        self.certificate = StepCertificate(best.members, best.bound, self.n_rows, window, allowance)
+
+    def facts(self) -> PanelFacts:
+        """Return what the current window says of the panel."""
+        return self.plan.facts(*self._window_sums())
+
+    # -- state ---------------------------------------------------------------------------------
+
+    def _search_arrays(self) -> Arrays:
+        last = self.certificate
+        return {
+            "committee_search": np.array([last.searched_at, last.window], np.int64),
+            "committee_members": _membership(last, self.plan.labelers),
+            "committee_bound": np.array([last.bound, last.allowance]),
+        }
+
+    def arrays(self) -> Arrays:
+        return self.inner.arrays() | self._search_arrays()
+
+    def restore(self, arrays: Arrays) -> None:
+        self.inner.restore(arrays)
+        expect(arrays, "committee_search", np.int64, (2,))
+        expect(arrays, "committee_members", np.bool_, (self.n_labelers,))
+        expect(arrays, "committee_bound", np.float64, (2,))
+        row, window = arrays["committee_search"].tolist()
+        bound, allowance = arrays["committee_bound"].tolist()
+        members = tuple(np.array(self.plan.labelers)[arrays["committee_members"]].tolist())
+        if not members or row < 0 or window < 0 or not 0.0 <= bound <= 1.0:
+            raise StateError("the state's arrays 'committee_...' are not those of a committee")
+        self.certificate = StepCertificate(members, bound, row, window, allowance)
+
+
+def _membership(certificate: StepCertificate, labelers: tuple[str, ...]) -> Bools:
+    return np.array([name in certificate.members for name in labelers])
+
+
+class CommitteeEstimates(WindowEstimates):
+    """Estimates of the window; weights are 1 for the members of the row's committee and 0 for the others."""
+
+    def __init__(
+        self, base: Any, labelers: tuple[str, ...], certificates: list[StepCertificate], searches: Ints
+    ) -> None:
+        super().__init__(base.weighing, base.votes, base.windows, base.rule)
+        self.labelers = labelers
+        self.certificates = certificates
+        self.searches = searches  # (rows,): which certificate holds
+
+    @cached_property
+    def membership(self) -> Bools:
+        """(rows, labelers): whether the labeler is a member."""
+        return np.array([_membership(one, self.labelers) for one in self.certificates])[self.searches]
+
+    @cached_property
+    def weights(self) -> Floats:
+        return self.membership.astype(np.float64)
+
+    @property
+    def error_bounds(self) -> Floats:
+        """(rows,): the bound on the error of the row's committee."""
+        return np.array([one.bound for one in self.certificates])[self.searches]
+
+    def certificate_at(self, row: int) -> StepCertificate:
+        """Return the certificate of a row."""
+        return self.certificates[int(self.searches[row])]
+
+    def __getitem__(self, rows: slice) -> CommitteeEstimates:
+        return CommitteeEstimates(super().__getitem__(rows), self.labelers, self.certificates, self.searches[rows])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Any]) -> CommitteeEstimates:
+        certificates: list[StepCertificate] = []
+        searches = []
+        for part in parts:
+            searches.append(part.searches + len(certificates))
+            certificates += part.certificates
+        base = WindowEstimates.joined(parts)
+        return cls(base, parts[-1].labelers, certificates, np.concatenate(searches))

@@ -12,9 +12,10 @@ import numpy as np
 
 from driftvote.errors import SettingError
 from driftvote.inputs import Batch
-from driftvote.kernels.layout import Codes
+from driftvote.kernels.agreements import recount
+from driftvote.kernels.layout import Codes, Rule
 from driftvote.models.base import LabelModel
-from driftvote.models.committee_engine import CommitteeEngine, window_engine_at
+from driftvote.models.committee import CommitteeEngine
 from driftvote.models.engine import WindowEngine
 from driftvote.models.equal_engine import EqualEngine
 from driftvote.models.tally_engine import ConfusionEngine
@@ -68,8 +69,13 @@ def _engine_at(fresh: Any, row: int, before: Codes) -> Any:
     if isinstance(fresh, WindowEngine):
         return window_engine_at(fresh.rule, before, row, fresh.n_labelers)
     if isinstance(fresh, CommitteeEngine):
-        there = CommitteeEngine(window_engine_at(fresh.rule, before, row, fresh.n_labelers), fresh.plan)
-        there.search_again(before)
+        searched = fresh.plan.last_search(row)
+        past, since = before[: len(before) - (row - searched)], before[len(before) - (row - searched) :]
+        past = past[-int(fresh.rule.sizes[-1]) :]
+        there = CommitteeEngine(window_engine_at(fresh.rule, past, searched, fresh.n_labelers), fresh.plan)
+        there.search()
+        if len(since):
+            there.learn(since)
         return there
     # `first` is the last row at which every window is fitted: rows older than the largest window there do not matter.
     period = int(fresh.plan.periods[-1]) if isinstance(fresh, ConfusionEngine) else 1
@@ -80,3 +86,13 @@ def _engine_at(fresh: Any, row: int, before: Codes) -> Any:
     if row > first:
         fresh.learn(before[len(past) :])
     return fresh
+
+
+def window_engine_at(rule: Rule, past: Codes, row: int, n_labelers: int) -> WindowEngine:
+    """Return a window engine as of a row, given the last rows up to it. Windows that need more rows are not used."""
+    engine = WindowEngine(rule, n_labelers, 1)
+    memory = engine.state.memory
+    memory.clock[0] = row
+    engine.state.set_recent_rows(past)
+    recount(past, rule.n_classes, rule.sizes, memory.sums, memory.votes)
+    return engine

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from driftvote.committee import StepCertificate
 from driftvote.drift.events import DriftEvent
 from driftvote.kernels.layout import Floats
 from driftvote.kernels.single import CODE, WINDOW
-from driftvote.models.certified import StepCertificate
 from driftvote.models.estimates import Estimates
 from driftvote.models.explaining import Explanation
 from driftvote.votes import VoteFormat
@@ -109,8 +109,8 @@ class Step:
     @property
     def certificate(self) -> StepCertificate | None:
         """The committee behind the label and its certified error; None for models without certificates."""
-        found = getattr(self._stream._estimates, "record", None)
-        return None if found is None else StepCertificate.of(found(self._row), self.labelers)
+        certificate_at = getattr(self._stream._estimates, "certificate_at", None)
+        return None if certificate_at is None else certificate_at(self._row)
 
     @property
     def event(self) -> DriftEvent | None:
