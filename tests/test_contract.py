@@ -24,7 +24,8 @@ def variants() -> list[LabelModel]:
     made = []
     for kind in kinds():
         needs = {"window": 50} if "window" in inspect.signature(kind).parameters else {}
-        small = {"windows": [1, 2, 4, 8, 16, 32, 64]} if "windows" in inspect.signature(kind).parameters else {}
+        small = {"windows": [1, 2, 4, 8, 16, 32, 64], "search_every": 32}
+        small = {name: value for name, value in small.items() if name in inspect.signature(kind).parameters}
         made += [kind(**needs), kind(**needs, **small, n_classes=3)]
         made.append(kind(**needs, **small, abstentions="random", tie_break_policy="random", seed=5))
     return [*made, FixedWindowLabelModel(window=None)]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 
 import numpy as np
 import typer
 
-from driftvote.errors import MissingExtraError
 from driftvote.kernels._jit import on_compilation
 from driftvote.kernels.layout import Codes
-from driftvote.models import AdaptiveLabelModel, CommitteeLabelModel, FixedWindowLabelModel, MajorityLabelModel
+from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel
 from driftvote.models.base import LabelModel
 from driftvote.report import from_arrays
 from driftvote.streams import simulate
@@ -66,7 +64,6 @@ def _models(n_classes: int) -> Iterator[LabelModel]:
     yield AdaptiveLabelModel.paper(n_classes)
     yield FixedWindowLabelModel(n_classes=n_classes, window=128)
     yield MajorityLabelModel(n_classes=n_classes)
-    yield CommitteeLabelModel(n_classes=n_classes)
 
 
 def _use(model: LabelModel, votes: Codes) -> None:
@@ -78,9 +75,6 @@ def _use(model: LabelModel, votes: Codes) -> None:
     model.partial_fit(votes[:300]).partial_fit(votes[:50])
     model.predict(votes[:10])
     assert len(out.weights) == len(out.labels)
-    if isinstance(model, CommitteeLabelModel):
-        with suppress(MissingExtraError):  # without the solver there is nothing to compile
-            model.certificate()
     if isinstance(model, AdaptiveLabelModel):
         out.explain()
         model.why_window()
