@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from driftvote import AdaptiveLabelModel, cli
 from test_metrics import samples_of
 
-from watching_for_tests import CLASSES, JUDGES, line_of, votes_that_drift
+from watch_for_tests import CLASSES, JUDGES, line_of, votes_that_drift
 
 DRIFTED, CHANGE = 4000, 3200
 

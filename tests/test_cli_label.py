@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from test_files_bad import refused
 
 from streams_for_tests import random_stream, rows_for
 from votes_on_disk import LABELERS, TEXT, cells_of, expected, invoke, read_back, table_of, write_delimited
-from watching_for_tests import JUDGES, votes_that_drift
+from watch_for_tests import JUDGES, votes_that_drift
 
 N = rows_for(2000, 400)
 
@@ -116,64 +115,6 @@ def test_sorting(tmp_path, monkeypatch, capsys, external):
     assert found["id"].to_pylist() == [f"m{i}" for i in stable]
     np.testing.assert_array_equal(found["probability"].to_numpy(), out.probability)
     assert found["at"].type == pa.timestamp("us", "UTC")
-
-
-OPTIONS = {
-    "sort": ["--sort"],
-    "verified": ["--gold-for-learning", "checked"],
-    "gold": ["--gold", "truth"],
-    "stream": ["--stream", "which"],
-    "only": ["--stream", "which", "--only", "x"],
-    "weights": ["--weights"],
-    "drop": ["--drop", "note"],
-    "text": ["--text", "id"],
-    "labelers": ["--labelers", ",".join(LABELERS)],
-    "classes": ["--classes", ",".join(TEXT)],
-}
-
-
-def expected_by_id(votes: pa.Table, options: set[str]) -> dict[str, float]:
-    """Probabilities of rows by their ids, of models that are fed row by row in the order of time."""
-    models: dict[str, AdaptiveLabelModel] = {}
-    by_id = {}
-    for row in sorted(votes.to_pylist(), key=lambda row: row["at"]):
-        if "only" in options and row["which"] != "x":
-            continue
-        stream = row["which"] if "stream" in options else ""
-        model = models.setdefault(stream, AdaptiveLabelModel(classes=TEXT))
-        verified = row["checked"] if "verified" in options else None
-        by_id[row["id"]] = model.update({name: row[name] for name in LABELERS}, verified=verified).probability
-    return by_id
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_options_hold_in_pairs(tmp_path, suffix):
-    """Whatever two options are combined, every row gets the label that the options together ask for."""
-    rng = np.random.default_rng(0)
-    codes = random_stream(4, 120, 5, n_classes=3, abstain=0.2)
-    truth = [TEXT[k] for k in rng.integers(0, 3, 120)]
-    checked = [name if rng.random() < 0.3 else None for name in truth]
-    columns = {"which": rng.choice(["x", "y"], 120).tolist(), "truth": truth, "checked": checked}
-    votes = with_columns(table_of(codes, TEXT), note=[f"n{i}" for i in range(120)], **columns)
-    shuffled = votes.take(rng.permutation(120))
-    for name, table in (("ordered", votes), ("shuffled", shuffled)):
-        path = tmp_path / f"{name}{suffix}"
-        write_delimited(path, table) if suffix == ".csv" else pyarrow.parquet.write_table(table, path)
-    roles = {"which": "stream", "truth": "gold", "checked": "verified", "note": "drop"}
-    for pair in itertools.combinations(OPTIONS, 2):
-        options = {*pair, *(["stream"] if "only" in pair else [])}
-        keep = [name for name, option in roles.items() if option not in options]
-        source = tmp_path / f"{'shuffled' if 'sort' in pair else 'ordered'}{suffix}"
-        arguments = [word for option in dict.fromkeys(pair) for word in OPTIONS[option]]
-        out = tmp_path / "l.parquet"
-        keep_option = ["--keep", ",".join(keep)] if keep else []
-        invoke("label", source, "--id", "id", "--time", "at", *keep_option, *arguments, "-o", out, "--force", "-q")
-        labels = read_back(out)
-        by_id = expected_by_id(votes, options)
-        assert dict(zip(labels["id"].to_pylist(), labels["probability"].to_pylist(), strict=True)) == by_id, pair
-        if "verified" in pair:
-            certain = sum(value == 1.0 for value in by_id.values())
-            assert certain >= sum(row["checked"] is not None and row["id"] in by_id for row in votes.to_pylist()), pair
 
 
 def test_a_bad_cell_is_found_when_sorting_too(tmp_path, monkeypatch, capsys):

@@ -35,6 +35,7 @@ OPTIONS: dict[str, list[str]] = {
     "verified": ["--gold-for-learning", "seen"],
     "labelers": ["--labelers", "judge_*"],
     "drop": ["--drop", "note"],
+    "text": ["--text", "id"],
     "classes": ["--classes", "ham,spam"],
     "long": ["--task", "id", "--labeler", "who", "--label", "vote", "--time", "at"],
     "csv": [],  # the file is a CSV

@@ -21,7 +21,7 @@ from test_files_crash import heed_interrupts
 from test_metrics import samples_of
 from test_notify import receiving
 
-from watching_for_tests import CLASSES, ENVIRONMENT, JUDGES, Talk, command, line_of, row_of, votes_that_drift, watch
+from watch_for_tests import CLASSES, ENVIRONMENT, JUDGES, Talk, command, line_of, row_of, votes_that_drift, watch
 
 pytestmark = pytest.mark.slow
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from driftvote.cli.options import (
     Quiet,
     ReviewBelow,
     option,
+    print_summary,
     takes_options,
 )
 from driftvote.cli.pipeline import StreamLabeler, VoteFile, check_paths, open_votes, read_ahead
@@ -60,10 +60,7 @@ def check(votes: InputOptions, model: ModelOptions, options: CheckOptions) -> No
     Example: driftvote check votes.csv --last 1000
     """
     result = check_file(votes, model, options)
-    if options.json:
-        typer.echo(json.dumps(result, indent=2, default=str))
-    elif not options.quiet:
-        typer.echo("\n".join(result_lines(result)))
+    print_summary(result, result_lines(result), options.json, options.quiet)
     raise typer.Exit(result["exit_code"])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from driftvote.cli.options import (
     Quiet,
     Settings,
     make_model,
+    print_summary,
     split_list,
     takes_options,
 )
@@ -64,12 +64,9 @@ def compare(
     with open_votes(votes) as file, WholeFiles() as files:
         models = {spec: make_model(spec, file.form, settings if spec == "adaptive" else None) for spec in specs}
         result = _label_all(file, models, files, out, quiet)
-    if as_json:
-        typer.echo(json.dumps({**file.to_dict(), **result.to_dict()}, indent=2, default=str))
-    elif not quiet:
-        for note in file.notes:
-            typer.echo(note)
-        typer.echo(f"read     {file.table.shown}: {result.rows:,} rows; classes {file.describe_classes()}")
+    read = f"read     {file.table.shown}: {result.rows:,} rows; classes {file.describe_classes()}"
+    print_summary({**file.to_dict(), **result.to_dict()}, [*file.notes, read], as_json, quiet)
+    if not as_json and not quiet:
         _print_tables(result)
 
 

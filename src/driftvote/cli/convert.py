@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pyarrow as pa
 import typer
 
 from driftvote.cli.label import output_format
-from driftvote.cli.options import Force, InputOptions, Json, Quiet, To, takes_options
+from driftvote.cli.options import Force, InputOptions, Json, Quiet, To, print_summary, takes_options
 from driftvote.cli.pipeline import ResultColumns, VoteFile, check_paths, open_votes, read_ahead
 from driftvote.cli.progress import rows_done
 from driftvote.errors import DriftvoteError
@@ -49,11 +48,8 @@ def convert(
                 cells += int((rows.codes >= 0).sum())
                 listen(done, file.table.done())
     summary: dict[str, Any] = {**file.to_dict(), "rows": done, "votes": cells, "outputs": {"output": out}}
-    if as_json:
-        typer.echo(json.dumps(summary, indent=2, default=str))
-    elif not quiet:
-        read = f"read     {file.table.shown}: {done:,} rows, {cells:,} votes; classes {file.describe_classes()}"
-        typer.echo("\n".join([*file.notes, read, *writer.notes(), f"wrote    {out}"]))
+    read = f"read     {file.table.shown}: {done:,} rows, {cells:,} votes; classes {file.describe_classes()}"
+    print_summary(summary, [*file.notes, read, *writer.notes(), f"wrote    {out}"], as_json, quiet)
 
 
 class TableWriter:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Hashable
@@ -24,6 +23,7 @@ from driftvote.cli.options import (
     ReviewBelow,
     To,
     option,
+    print_summary,
     takes_options,
 )
 from driftvote.cli.pipeline import (
@@ -108,10 +108,7 @@ def report(
 
 def _run_and_print(votes: InputOptions, model: ModelOptions, options: LabelOptions) -> None:
     summary, lines = label_file(votes, model, options)
-    if options.json:
-        typer.echo(json.dumps(summary, indent=2, default=str), err=options.out == "-")
-    elif not options.quiet:
-        typer.echo("\n".join(lines), err=options.out == "-")
+    print_summary(summary, lines, options.json, options.quiet, to_stderr=options.out == "-")
 
 
 def label_file(votes: InputOptions, model: ModelOptions, options: LabelOptions) -> tuple[dict[str, Any], list[str]]:
@@ -156,7 +153,7 @@ def make_labeler(
     if file.roles.verified is not None:
         check_learns_from_verified(fresh)
     if saved.models and state is not None and not model.are_default:
-        saved.check_settings(fresh, model.model, state)
+        saved.check_settings(model, state)
     keep = {"keep_models": True} if state is not None else {}
     return StreamLabeler(file, lambda: model.make(file.form), saved.models, **keep | keys)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, get_args, get_type_hints
@@ -34,6 +34,16 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="A setting of the model: beta=0.2, windows=[64,256].", show_default=False),
 ]
+
+
+def print_summary(
+    summary: dict[str, Any], lines: Iterable[str], as_json: bool, quiet: bool, to_stderr: bool = False
+) -> None:
+    """Print the summary of a command: as JSON, as lines of text, or not at all."""
+    if as_json:
+        typer.echo(json.dumps(summary, indent=2, default=str), err=to_stderr)
+    elif not quiet:
+        typer.echo("\n".join(lines), err=to_stderr)
 
 
 def option(*names: str, help: str, panel: str | None = None, default: bool = False, **more: Any) -> Any:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import typer
 
-from driftvote.cli.options import Force, Json, Quiet, To, split_list
+from driftvote.cli.options import Force, Json, Quiet, To, print_summary, split_list
 from driftvote.cli.pipeline import ResultColumns, check_paths
 from driftvote.errors import DriftvoteError
 from driftvote.files.atomic import WholeFiles
 from driftvote.files.numpy import CLASSES, LABELERS, VOTES
 from driftvote.files.table import BATCH, format_of
-from driftvote.files.write import open_writer
+from driftvote.files.write import Writer, open_writer
 from driftvote.streams import SCENARIOS, SimulatedStream, scenario
 from driftvote.votes import declare_votes
 
@@ -61,55 +60,42 @@ def simulate(
     with WholeFiles() as files:
         _write_votes(stream, names, kind, files.open(out))
         if accuracies is not None:
-            _write_accuracies(stream, accuracies, files)
+            writer = open_writer(format_of(accuracies, None, "--accuracies")[0], files.open(accuracies), accuracies)
+            figures = {f"labeler_{place}": column.copy() for place, column in enumerate(stream.accuracies.T)}
+            _write_table(writer, figures, pa.array)
     drift = SCENARIOS[name].drift
     summary: dict[str, Any] = {
         "scenario": name, "drift": drift, "rows": len(stream.truth), "labelers": stream.votes.shape[1],
         "classes": list(names or range(stream.n_classes)), "borders": list(stream.borders), "seed": seed,
         "outputs": {"--out": out} | ({"--accuracies": accuracies} if accuracies else {}),
     }  # fmt: skip
-    if as_json:
-        typer.echo(json.dumps(summary, indent=2))
-    elif not quiet:
-        typer.echo(f"made     {name}: {len(stream.truth):,} rows x {stream.votes.shape[1]} labelers. {drift}")
-        typer.echo(f"wrote    {out}; next: driftvote label {out} --id row --gold truth -o labels.csv")
+    lines = [
+        f"made     {name}: {len(stream.truth):,} rows x {stream.votes.shape[1]} labelers. {drift}",
+        f"wrote    {out}; next: driftvote label {out} --id row --gold truth -o labels.csv",
+    ]
+    print_summary(summary, lines, as_json, quiet)
 
 
 def _write_votes(stream: SimulatedStream, names: tuple[str, ...], kind: str, file: Any) -> None:
-    if kind in ("npy", "npz"):
-        _write_arrays(stream, names, kind, file)
-        return
-    form = declare_votes(classes=names) if names else declare_votes("snorkel", stream.n_classes)
-    values = ResultColumns(form)
-    writer = open_writer(kind, file)
-    for part in _parts(stream):
-        columns: dict[str, Any] = {"row": pa.array(np.arange(part.start, part.stop))}
-        for place in range(stream.votes.shape[1]):
-            columns[f"labeler_{place}"] = values.votes(stream.votes[part, place])
-        columns["truth"] = values.votes(stream.truth[part])
-        writer.write(pa.RecordBatch.from_pydict(columns))
-    writer.close()
-
-
-def _write_arrays(stream: SimulatedStream, names: tuple[str, ...], kind: str, file: Any) -> None:
+    labelers = [f"labeler_{place}" for place in range(stream.votes.shape[1])]
     if kind == "npy":
         np.save(file, stream.votes)
-        return
-    labelers = [f"labeler_{place}" for place in range(stream.votes.shape[1])]
-    classes: list[Any] = list(names) or list(range(stream.n_classes))
-    rows = np.arange(len(stream.truth))
-    np.savez(file, row=rows, truth=stream.truth, **{VOTES: stream.votes, LABELERS: labelers, CLASSES: classes})  # type: ignore[arg-type]
+    elif kind == "npz":
+        columns: dict[str, Any] = {"row": np.arange(len(stream.truth)), "truth": stream.truth, VOTES: stream.votes}
+        columns |= {LABELERS: labelers, CLASSES: list(names or range(stream.n_classes))}
+        np.savez(file, **columns)
+    else:
+        form = declare_votes(classes=names) if names else declare_votes("snorkel", stream.n_classes)
+        to_values = ResultColumns(form).votes
+        columns = dict(zip(labelers, stream.votes.T, strict=True)) | {"truth": stream.truth}
+        _write_table(open_writer(kind, file), columns, to_values)
 
 
-def _write_accuracies(stream: SimulatedStream, path: str, files: WholeFiles) -> None:
-    kind = format_of(Path(path), None, "--accuracies")[0]
-    writer = open_writer(kind, files.open(path), path)
-    for part in _parts(stream):
-        figures = {f"labeler_{i}": pa.array(stream.accuracies[part, i].copy()) for i in range(stream.votes.shape[1])}
-        writer.write(pa.RecordBatch.from_pydict({"row": pa.array(np.arange(part.start, part.stop)), **figures}))
+def _write_table(writer: Writer, columns: dict[str, Any], convert: Callable[[Any], Any]) -> None:
+    """Write columns in batches, beside the number of the row."""
+    rows = len(next(iter(columns.values())))
+    for start in range(0, rows, BATCH):
+        stop = min(rows, start + BATCH)
+        batch = {name: convert(values[start:stop]) for name, values in columns.items()}
+        writer.write(pa.RecordBatch.from_pydict({"row": pa.array(np.arange(start, stop)), **batch}))
     writer.close()
-
-
-def _parts(stream: SimulatedStream) -> list[slice]:
-    rows = len(stream.truth)
-    return [slice(start, min(rows, start + BATCH)) for start in range(0, rows, BATCH)]

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from driftvote.cli.options import ModelOptions
 from driftvote.errors import DriftvoteError, StateError
 from driftvote.files.classes import describe_classes
 from driftvote.files.state import read_states, write_states_to
@@ -57,12 +58,13 @@ class SavedModels:
         """The vote format of the models, None if there are none."""
         return next((model._form for model in self.models.values()), None)
 
-    def check_settings(self, fresh: LabelModel, spec: str, path: Path) -> None:
-        """Refuse a new model whose kind or settings differ from those of the state."""
+    def check_settings(self, options: ModelOptions, path: Path) -> None:
+        """Refuse options whose model or settings differ from those of the state."""
         model = next(iter(self.models.values()))
+        fresh = options.make(model._form)
         if type(model) is not type(fresh):
             raise StateError(
-                f"{path}: this is the state of {type(model).__name__}, not of --model {spec}; omit --model"
+                f"{path}: this is the state of {type(model).__name__}, not of --model {options.model}; omit --model"
             )
         saved = model.get_params()
         for name, asked in fresh.get_params().items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from driftvote.cli.label import show_accuracies
-from driftvote.cli.options import FormatOptions, ModelOptions, Quiet, ReviewBelow, option, takes_options
+from driftvote.cli.options import FormatOptions, ModelOptions, Quiet, ReviewBelow, option, print_summary, takes_options
 from driftvote.cli.pipeline import check_paths
 from driftvote.cli.state import SavedModels
 from driftvote.errors import DriftvoteError
@@ -78,10 +77,7 @@ def watch(
     Example: driftvote watch --classes safe,unsafe --state judges.npz --events events.jsonl < votes.jsonl
     """
     summary = watch_input(form, model, replace(options, webhook_token=os.environ.get("DRIFTVOTE_WEBHOOK_TOKEN")))
-    if as_json:
-        typer.echo(json.dumps(summary, indent=2), err=True)
-    elif not options.quiet:
-        typer.echo("\n".join(summary_lines(summary)), err=True)
+    print_summary(summary, summary_lines(summary), as_json, options.quiet, to_stderr=True)
     if strict and summary["malformed_lines"]:
         raise typer.Exit(2)
 
@@ -141,10 +137,9 @@ def _open_model(form: FormatOptions, model: ModelOptions, options: WatchOptions)
         return model.make(declared), Position()
     saved = SavedModels.read(options.state, many_streams=False)
     saved.check_classes(declared, options.state)
-    stream_model = saved.models[None]
     if not model.are_default:
-        saved.check_settings(model.make(stream_model._form), model.model, options.state)
-    return stream_model, Position.read(options.state, options.skip_seen)
+        saved.check_settings(model, options.state)
+    return saved.models[None], Position.read(options.state, options.skip_seen)
 
 
 def summary_lines(summary: dict[str, Any]) -> list[str]:
