@@ -18,7 +18,7 @@ import ast, importlib
 from pathlib import Path
 import driftvote
 from driftvote.cli.compile import exercise
-from driftvote.kernels._jit import on_compilation
+from driftvote.core.jit import on_compilation
 on_compilation(lambda name: print("compiled", name))
 list(exercise())
 root = Path(driftvote.__file__).parent

@@ -7,6 +7,8 @@
 """
 
 from driftvote._version import __version__
+from driftvote.core.label_models import Confusion, Majority, OneCoin, Triplet
+from driftvote.core.windows import WindowGrid, WindowRule, WindowTest
 from driftvote.drift.bands import AccuracyEstimate
 from driftvote.drift.detector import DriftDetector
 from driftvote.drift.events import DriftEvent, DriftWarning, LabelerChange
@@ -16,6 +18,7 @@ from driftvote.errors import (
     FeedbackError,
     LabelerError,
     MissingExtraError,
+    NotFittedError,
     OrderError,
     SettingError,
     StateError,
@@ -32,12 +35,12 @@ from driftvote.models import (
     StepCertificate,
     load,
 )
-from driftvote.windows import WindowGrid, WindowTest
 
 __all__ = [
     "AccuracyEstimate",
     "AdaptiveLabelModel",
     "CommitteeLabelModel",
+    "Confusion",
     "ContradictionError",
     "DriftDetector",
     "DriftEvent",
@@ -49,15 +52,20 @@ __all__ = [
     "LabeledStream",
     "LabelerChange",
     "LabelerError",
+    "Majority",
     "MajorityLabelModel",
     "MissingExtraError",
+    "NotFittedError",
+    "OneCoin",
     "OrderError",
     "SettingError",
     "StateError",
     "Step",
     "StepCertificate",
+    "Triplet",
     "VoteError",
     "WindowGrid",
+    "WindowRule",
     "WindowTest",
     "__version__",
     "load",

@@ -1,4 +1,4 @@
-"""What can go wrong, by kind. Every message names the thing, the bound, the value and the way out."""
+"""Errors by kind. Every message names the thing, the bound, the value and the remedy."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ class FeedbackError(DriftvoteError, ValueError):
 
 class StateError(DriftvoteError, ValueError):
     """A state file that is damaged, of another version, or of another model."""
+
+
+class NotFittedError(DriftvoteError, ValueError, AttributeError):
+    """The model has seen no rows yet, and this needs some."""
 
 
 class MissingExtraError(DriftvoteError, ImportError):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from driftvote.arrays import Codes, Ints
 from driftvote.errors import LabelerError, OrderError, SettingError, VoteError
-from driftvote.kernels.layout import Codes, Ints
 from driftvote.times import LastTime, Times, read_time, read_times
 from driftvote.votes import BAD, EncodedColumn, Roster, VoteFormat, is_missing, unique_names
 

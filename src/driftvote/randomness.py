@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driftvote.kernels.layout import Codes, Floats, Ints
+from driftvote.arrays import Codes, Floats, Ints
 
 _Words = npt.NDArray[np.uint64]
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from driftvote.arrays import Codes, Floats, Ints, code_dtype
 from driftvote.errors import LabelerError, SettingError, VoteError
-from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
 
 BAD = -2
 """The code of a value that is neither a class nor an abstention. It never reaches an engine."""

@@ -19,8 +19,8 @@ from driftvote.cli.demo import demo
 from driftvote.cli.label import label, report
 from driftvote.cli.simulate import simulate
 from driftvote.cli.watch import watch
+from driftvote.core.jit import on_compilation
 from driftvote.errors import DriftvoteError
-from driftvote.kernels._jit import on_compilation
 
 COMPILING = "compiling for this machine; this happens once, and takes about half a minute"
 """Printed on a terminal when compilation starts."""

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from driftvote.arrays import Floats, Ints
 from driftvote.cli.options import (
     Force,
     InputOptions,
@@ -34,7 +35,6 @@ from driftvote.errors import DriftvoteError
 from driftvote.files.atomic import WholeFiles
 from driftvote.files.table import format_of
 from driftvote.files.write import closing_writer, open_writer
-from driftvote.kernels.layout import Floats, Ints
 from driftvote.models import LabelModel
 
 

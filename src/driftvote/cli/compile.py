@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import typer
 
-from driftvote.kernels._jit import on_compilation
-from driftvote.kernels.layout import Codes
+from driftvote.arrays import Codes
+from driftvote.core.jit import on_compilation
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel
 from driftvote.models.base import LabelModel
 from driftvote.report import from_arrays

@@ -10,9 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from driftvote.arrays import Ints
 from driftvote.errors import MissingExtraError
 from driftvote.files.write import write_table
-from driftvote.kernels.layout import Ints
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabeledStream, MajorityLabelModel
 from driftvote.report import from_arrays, write_report
 from driftvote.streams import SimulatedStream, swap

@@ -32,7 +32,6 @@ from driftvote.cli.pipeline import (
     StreamLabeler,
     VoteFile,
     align_codes,
-    check_learns_from_verified,
     check_paths,
     open_votes,
     read_ahead,
@@ -151,7 +150,7 @@ def make_labeler(
     """A labeler with the models of the state, and new ones for other streams; wrong settings are refused."""
     fresh = model.make(file.form)
     if file.roles.verified is not None:
-        check_learns_from_verified(fresh)
+        fresh.check_learns_from_verified()
     if saved.models and state is not None and not model.are_default:
         saved.check_settings(model, state)
     keep = {"keep_models": True} if state is not None else {}

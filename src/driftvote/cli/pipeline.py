@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import errno
 import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from driftvote.arrays import Codes, Floats, Ints
 from driftvote.cli.options import InputOptions
 from driftvote.drift.events import DriftEvent
 from driftvote.errors import DriftvoteError
@@ -22,7 +22,6 @@ from driftvote.files.classes import declare_format, describe_classes, find_forma
 from driftvote.files.rows import Roles, TimeColumn, VoteRows, WideReader, find_roles, only_stream
 from driftvote.files.table import Table, open_table
 from driftvote.inputs import Batch, Origin
-from driftvote.kernels.layout import Codes, Floats, Ints
 from driftvote.models import LabeledStream, LabelModel
 from driftvote.votes import VoteFormat
 
@@ -240,22 +239,20 @@ class StreamLabeler:
         parts = []
         for name, first, last in zip(names, borders, borders[1:], strict=False):
             parts.append(self._label_stream(name, by_stream[first:last]))
-            if len(self.models) > 1:
-                drop_history(self.models[name])
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
         return _join(parts, back)
 
     def _label_stream(self, stream: Hashable, rows: VoteRows) -> LabeledBatch:
         model = self.model(stream)
-        if len(rows.labelers) < 3 and not model.labelers:
+        if len(rows.labelers) < model.min_labelers and not model.labelers:
             raise DriftvoteError(
-                f"{self._votes.table.shown}: at least 3 labelers are needed, and there are {len(rows.labelers)}:"
+                f"{self._votes.table.shown}: at least {model.min_labelers} labelers are needed, and there are {len(rows.labelers)}:"
                 f" {', '.join(rows.labelers)}"
             )
         if rows.times is not None and self._time_column is not None:
             where = "" if stream is None else f" in stream {stream!r}"
-            self._time_column.check_order(rows.times, rows.rows, model._last_time, where)
+            self._time_column.check_order(rows.times, rows.rows, model.last_time, where)
         out = label_rows(model, rows)
         return LabeledBatch(
             out.labelers,
@@ -264,7 +261,7 @@ class StreamLabeler:
             out.windows,
             out.n_votes,
             accuracies=out.accuracies if self._accuracies else None,
-            weights=out.vote_weights(align_codes(rows, out.labelers)) if self._weights else None,
+            weights=out.weights if self._weights else None,
             events=tuple((stream, event) for event in out.events),
             stream=out if stream is None else None,
         )
@@ -309,23 +306,12 @@ def _join(parts: list[LabeledBatch], back: Ints) -> LabeledBatch:
     )
 
 
-# The only functions of this package that use private attributes of models.
-
-
 def label_rows(model: LabelModel, rows: VoteRows) -> LabeledStream:
     """Learn from rows of a file and label them."""
     verified = None if rows.verified is None else rows.verified.astype(np.int64)
-    return model._label(Batch(rows.labelers, rows.codes, rows.literal, rows.times, Origin("wide"), verified=verified))
-
-
-def drop_history(model: LabelModel) -> None:
-    """Free the running sums of a model: tens of MB that each of many streams would hold."""
-    model._engine = copy.copy(model._engine)
-
-
-def check_learns_from_verified(model: LabelModel) -> None:
-    """Refuse a model that cannot learn from verified classes."""
-    model._learner()
+    return model.label_batch(
+        Batch(rows.labelers, rows.codes, rows.literal, rows.times, Origin("wide"), verified=verified)
+    )
 
 
 # -- writing -------------------------------------------------------------------------------------

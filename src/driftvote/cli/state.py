@@ -16,7 +16,6 @@ from driftvote.errors import DriftvoteError, StateError
 from driftvote.files.classes import describe_classes
 from driftvote.files.state import read_states, write_states_to
 from driftvote.models import LabelModel
-from driftvote.models.saving import restore, state_of
 from driftvote.votes import VoteFormat
 
 _EDGE_BYTES = 1 << 20
@@ -42,21 +41,18 @@ class SavedModels:
             )
         models: dict[Hashable, LabelModel] = {}
         for name, (header, arrays) in states.items():
-            kind = LabelModel._kinds.get(header["model"])
-            if kind is None:
-                raise StateError(f"{path}: this is the state of {header['model']}, which is not a label model")
-            models[name] = restore(kind, header, arrays, path)
+            models[name] = LabelModel.from_state(header, arrays, name=str(path))
         return cls(models, common.get("last_input"))
 
     def write(self, file: BinaryIO) -> None:
         """Write the models into an open file."""
-        states = {name: state_of(model) for name, model in self.models.items()}
+        states = {name: model.to_state() for name, model in self.models.items()}
         write_states_to(file, states, {"last_input": self.last_input})
 
     @property
     def form(self) -> VoteFormat | None:
         """The vote format of the models, None if there are none."""
-        return next((model._form for model in self.models.values()), None)
+        return next((model.vote_format for model in self.models.values()), None)
 
     def check_settings(self, options: ModelOptions, path: Path) -> None:
         """Refuse options whose model or settings differ from those of the state."""
@@ -66,8 +62,8 @@ class SavedModels:
             raise StateError(
                 f"{path}: this is the state of {type(model).__name__}, not of --model {options.model}; omit --model"
             )
-        saved = model.get_params()
-        for name, asked in fresh.get_params().items():
+        saved = model.get_params(deep=False)
+        for name, asked in fresh.get_params(deep=False).items():
             if name in ("labelers", "n_jobs") or name not in saved or str(saved[name]) == str(asked):
                 continue
             if saved[name] != asked:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from driftvote.arrays import Bools, Floats
 from driftvote.errors import SettingError
-from driftvote.kernels.layout import Bools, Floats
 
 AccuracyRange = float | tuple[float, float]
 """An accuracy that is known exactly, or a pair (at least, at most)."""

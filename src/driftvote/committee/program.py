@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from driftvote.arrays import Floats, Ints
 from driftvote.committee.facts import PanelFacts
 from driftvote.errors import ContradictionError, DriftvoteError, MissingExtraError, SettingError
-from driftvote.kernels.layout import Floats, Ints
 
 MAX_PATTERNS = 2**14
 """Largest number of patterns in one program: 14 labelers that always vote (some seconds), or 8 that may abstain."""

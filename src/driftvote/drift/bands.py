@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftvote import theory
-from driftvote.kernels.layout import Codes, Floats, Ints
+from driftvote.arrays import Codes, Floats, Ints
 
 FACTORS = {"triplet": 0.943, "confusion": 0.826}
 """By estimator: what the 95% range of noise is multiplied by. Written by `make bands`, with the evidence in

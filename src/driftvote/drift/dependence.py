@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from driftvote.agreements import agreement_matrix
+from driftvote.arrays import Bools, Floats, Ints
+from driftvote.core.state import agreement_matrix
 from driftvote.drift.events import DriftWarning
-from driftvote.kernels.layout import Bools, Floats, Ints
 
 LEVEL = 0.01
 """Probability, for all pairs together, that independent errors make any of them stand out."""

@@ -15,6 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from driftvote.arrays import Bools, Codes, Floats, Ints, code_dtype
+from driftvote.core.engine import estimate_rows
+from driftvote.core.jit import jit
+from driftvote.core.label_models import Confusion
 from driftvote.drift.bands import AccuracyEstimate
 from driftvote.drift.diagnosis import SIDE_ROWS, Change, Estimator, Finding, diagnose, labeler_changes
 from driftvote.drift.events import DriftEvent, DriftWarning, Time
@@ -35,8 +39,6 @@ from driftvote.drift.statistics import (
     surprise,
 )
 from driftvote.errors import LabelerError, SettingError, StateError, VoteError
-from driftvote.kernels._jit import jit
-from driftvote.kernels.layout import Bools, Codes, Floats, Ints, code_dtype
 from driftvote.times import Times, format_time
 from driftvote.votes import MOST_CLASSES
 
@@ -457,23 +459,9 @@ class DriftDetector:
 
 def _estimate_by_default_model(n_classes: int, rows: Codes) -> AccuracyEstimate:
     """Return the accuracies by the default label model, fitted to these rows alone."""
-    from driftvote.kernels.confusion import Fit
-    from driftvote.kernels.fits import fit_window
-    from driftvote.tallies import tally_of
-
-    n = rows.shape[1]
-    fit = Fit(
-        theta=np.zeros((n, n_classes, n_classes + 1)),
-        coin=np.zeros(n),
-        balance=np.zeros(n_classes),
-        doubts=np.zeros(2),
-        accuracy=np.zeros(n),
-        votes=np.zeros(n, np.int64),
-        window=np.zeros(1, np.int64),
-    )
-    fit_window(tally_of(rows, n_classes, 32), 0, len(rows), np.full(n_classes, -1.0), fit)
     filled = bool(rows.min() < -1)
-    return AccuracyEstimate.of_rows(fit.accuracy, rows, n_classes, filled, "confusion")
+    accuracies = estimate_rows(Confusion(), rows, n_classes, filled).accuracies[0]
+    return AccuracyEstimate.of_rows(accuracies, rows, n_classes, filled, "confusion")
 
 
 @jit

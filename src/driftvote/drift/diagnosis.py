@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from driftvote.arrays import Bools, Codes, Floats, Ints
+from driftvote.core.jit import jit
 from driftvote.drift import events
 from driftvote.drift.bands import AccuracyEstimate
 from driftvote.drift.events import LabelerChange
@@ -39,8 +41,6 @@ from driftvote.drift.statistics import (
     spread,
     surprise,
 )
-from driftvote.kernels._jit import jit
-from driftvote.kernels.layout import Bools, Codes, Floats, Ints
 
 NAMED = 0.01
 """Probability, for all labelers together, that one is named which did not change."""

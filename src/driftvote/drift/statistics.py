@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from driftvote.arrays import Bools, Codes, Ints
+from driftvote.core.jit import jit
 from driftvote.drift import events
-from driftvote.kernels._jit import jit
-from driftvote.kernels.layout import Bools, Codes, Ints
 
 BLOCK = 64
 """Rows in a block, and bits in a word."""

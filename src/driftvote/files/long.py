@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from driftvote.arrays import Ints
 from driftvote.errors import MissingExtraError, OrderError, VoteError
 from driftvote.files.rows import (
     KeptColumns,
@@ -27,7 +28,6 @@ from driftvote.files.rows import (
     plain_column,
 )
 from driftvote.files.table import BATCH, Table
-from driftvote.kernels.layout import Ints
 from driftvote.times import Times
 from driftvote.votes import VoteFormat
 

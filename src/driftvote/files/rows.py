@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from driftvote.arrays import Codes, Ints
 from driftvote.errors import DriftvoteError, OrderError, VoteError
 from driftvote.files.table import FileOptions, Table, quote_names
-from driftvote.kernels.layout import Codes, Ints
 from driftvote.times import LastTime, TextTimes, Times, read_times
 from driftvote.votes import VoteFormat, parse_number
 

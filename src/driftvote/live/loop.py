@@ -62,9 +62,9 @@ class StreamLoop:
         self.webhook: Webhook | None = None
         self.server: MetricsServer | None = None
         self._output = output
-        self._parser = LineParser(model._form, options)
+        self._parser = LineParser(model.vote_format, options)
         self._saver = StateSaver(options.state, options.save_every, options.save_lines)
-        self._names = dict.fromkeys(model._families.members.names or model.labelers)
+        self._names = dict.fromkeys(model.members)
         self._lines_before = self.counts.lines
         self._number = 0  # of the line in this input, from 1
         self._publish_every = max(PUBLISH_EVERY, options.save_every if options.metrics_port is None else 0.0)
@@ -172,7 +172,7 @@ class StreamLoop:
         new = [] if votes.keys() <= self._names.keys() else check_names(list(votes), list(self._names))
         if not self._names and not new:
             raise LineError('"votes" names no labeler; name the labelers, with null for no vote')
-        moment, late = place_time(row.time, model._last_time, self.options)
+        moment, late = place_time(row.time, model.last_time, self.options)
         number = model.n_rows
         row_id = row.id if self.options.keep_ids else None
         step = model.update(votes, id=row_id, verified=row.verified, time=moment)

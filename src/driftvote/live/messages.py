@@ -234,7 +234,7 @@ def make_answer(number: int, row: VoteMessage, step: Step, options: WatchOptions
     if options.accuracies:
         answer["accuracies"] = dict(zip(step.labelers, step.accuracies.tolist(), strict=True))
     if options.weights or options.explain:
-        explanation = step.explain().as_dict()
+        explanation = step.explain().to_dict()
         if options.weights:
             weights = {part["labeler"]: part["weight"] for part in explanation["votes"]}
             answer["weights"] = {name: weights[name] for name in step.labelers}

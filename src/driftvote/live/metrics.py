@@ -17,7 +17,6 @@ from driftvote.drift.events import KINDS
 from driftvote.errors import DriftvoteError, MissingExtraError
 from driftvote.files.atomic import whole_file
 from driftvote.models import LabelModel
-from driftvote.models.timelines import bands_of
 
 MAX_CLASSES = 100
 """Classes whose count is exported before the first such label; with more the metrics would be mostly zeros."""
@@ -95,11 +94,10 @@ def collect_metrics(
     model: LabelModel, counts: Counts, posts: dict[str, int] | None = None, saved_at: float | None = None
 ) -> list[MetricFamily]:
     """The present metrics of a stream; `posts` are those of a webhook, `saved_at` is when the state was saved."""
-    now = model._current()
-    low, high = bands_of(now, len(model.classes), "calibrated", 0.1, 0.1)
+    low, high = model.bands()
 
     def each(values: Any) -> list[Sample]:
-        return [({"labeler": name}, float(value)) for name, value in zip(model.labelers, values[0], strict=True)]
+        return [({"labeler": name}, float(value)) for name, value in zip(model.labelers, values, strict=True)]
 
     families = [
         _gauge("info", "Version and model; always 1.", [({"version": __version__, "model": type(model).__name__}, 1)]),
@@ -107,12 +105,12 @@ def collect_metrics(
         *(_counter(name, text, [({}, getattr(counts, name))]) for name, text in _COUNTERS.items()),
         _counter("labels", "Rows by their label.", _by("label", counts.by_label(model.classes))),
         _counter("drift_events", "Drift events by kind.", _by("kind", counts.by_kind())),
-        _gauge("window_length", "Rows in the current window.", [({}, int(now.windows[0]))]),
+        _gauge("window_length", "Rows in the current window.", [({}, model.window)]),
         _gauge("labelers", "Labelers seen so far.", [({}, len(model.labelers))]),
-        _gauge("labeler_accuracy", "Current accuracy of a labeler when it votes.", each(now.accuracies)),
+        _gauge("labeler_accuracy", "Current accuracy of a labeler when it votes.", each(model.accuracies)),
         _gauge("labeler_accuracy_low", "Lower end of the accuracy's 95% band.", each(low)),
         _gauge("labeler_accuracy_high", "Upper end of the accuracy's 95% band.", each(high)),
-        _gauge("labeler_coverage", "Share of the window's rows on which a labeler voted.", each(now.coverage)),
+        _gauge("labeler_coverage", "Share of the window's rows on which a labeler voted.", each(model.coverage)),
     ]
     optional = {
         "last_line_timestamp_seconds": ("When the last line arrived.", counts.last_line_at),

@@ -13,7 +13,6 @@ from driftvote.errors import DriftvoteError
 from driftvote.files.state import read_state, write_state
 from driftvote.live.metrics import Counts
 from driftvote.models import LabelModel
-from driftvote.models.saving import state_of
 
 HEADER_KEY = "place"
 """Entry of the state's header that holds the position; `driftvote.load` ignores it."""
@@ -103,7 +102,7 @@ class StateSaver:
         """Save now, unless no line was taken since the last save."""
         if self.path is None or position.counts.lines == self._saved_lines:
             return
-        header, arrays = state_of(model)
+        header, arrays = model.to_state()
         self._last_attempt = time.monotonic()  # set before writing: after a failure, wait for the next interval
         write_state(self.path, {**header, HEADER_KEY: position.to_dict()}, arrays)
         self._saved_lines = position.counts.lines

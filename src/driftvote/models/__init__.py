@@ -1,17 +1,18 @@
-"""What users hold. Models only wire the stages together."""
+"""The models that users hold."""
+
+from __future__ import annotations
 
 from driftvote.committee import StepCertificate
 from driftvote.models.adaptive import AdaptiveLabelModel
 from driftvote.models.base import LabelModel, load
+from driftvote.models.baselines import FixedWindowLabelModel, MajorityLabelModel
 from driftvote.models.committee import CommitteeLabelModel
-from driftvote.models.fixed_window import FixedWindowLabelModel
-from driftvote.models.majority import MajorityLabelModel
-from driftvote.models.results import LabeledStream
-from driftvote.models.step import Step
+from driftvote.models.results import Explanation, LabeledStream, Step
 
 __all__ = [
     "AdaptiveLabelModel",
     "CommitteeLabelModel",
+    "Explanation",
     "FixedWindowLabelModel",
     "LabelModel",
     "LabeledStream",

@@ -1,62 +1,87 @@
-"""The contract that every label model keeps."""
+"""`LabelModel`: what all models share. A model reads votes and owns one stream.
+
+A stream is an engine (window and label model), a drift detector, and a book of row ids for feedback. The model turns
+votes into a `Batch`, gives it to the engine, shows the same rows to the detector, and wraps the results.
+"""
 
 from __future__ import annotations
 
 import copy
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, overload
 
 import numpy as np
+import numpy.typing as npt
 
+from driftvote import settings
+from driftvote.arrays import Arrays, Codes, Floats, Ints, code_dtype
+from driftvote.core.engine import Engine, Estimates, Labeled, equal_vote, estimate_rows
+from driftvote.core.label_models import Confusion, Estimator
+from driftvote.core.state import agreement_matrix
+from driftvote.core.voting import TIE_POLICIES, tie_draws
+from driftvote.core.windows import FixedWindow, WindowRule
+from driftvote.drift.bands import AccuracyEstimate
+from driftvote.drift.dependence import Dependence, dependence
+from driftvote.drift.detector import BLOCK, DriftDetector
+from driftvote.drift.events import DriftEvent, DriftWarning
+from driftvote.errors import FeedbackError, NotFittedError, SettingError, StateError
+from driftvote.files.state import read_state, write_state
 from driftvote.inputs import (
+    ARRAY,
     Batch,
+    Origin,
     align_for_prediction,
     align_rows,
     check_times,
     is_empty_chunk,
     is_iterator_of_chunks,
+    make_frame,
+    make_series,
+    read_batch,
+    read_row,
     refuse_newcomers,
     refuse_values_for_chunks,
     split_by_roster,
 )
-from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
-from driftvote.labels import tie_draws
-from driftvote.models.engine import Engine, joined
-from driftvote.models.estimates import EqualEstimates
-from driftvote.models.families import Families
-from driftvote.models.feedback import Feedback
-from driftvote.models.id_book import Marks
-from driftvote.models.known import KnownNow
-from driftvote.models.quick import ShortWay
-from driftvote.models.results import LabeledStream
-from driftvote.models.saving import read_model, write_model
-from driftvote.models.settings import ABSTENTIONS, one_of, tie_policy, whole
-from driftvote.models.step import Step
-from driftvote.models.words import FamiliarWords
+from driftvote.models.feedback import FeedbackBook
+from driftvote.models.groups import Groups
+from driftvote.models.results import Explanation, LabeledStream, Step, accuracy_bands, explain_row
 from driftvote.randomness import fill_abstentions
 from driftvote.times import LastTime
-from driftvote.votes import Roster, check_first_batch, declare_votes
+from driftvote.votes import Roster, VoteFormat, check_first_batch, declare_votes, show_names
 
 Self = TypeVar("Self", bound="LabelModel")
+Chunks = Iterator[Any]
+
+SLICE = 1 << 16
+"""Rows that are learned from at once, so that labels that are dropped take little memory."""
+
+LONG = 1 << 15
+"""Rows from which the detector works beside the engine, where there are threads."""
+
+DESCRIBED = 30
+"""Labelers up to which `describe` looks for dependence: the pairs of more take seconds."""
 
 
-@dataclass(frozen=True)
-class Admitted:
-    """A batch that has passed every check, cut where labelers join."""
+@dataclass
+class Stream:
+    """Everything that belongs to the rows seen so far."""
 
-    batch: Batch
-    parts: list[tuple[slice, Roster]]
-    last_time: LastTime
+    roster: Roster
+    members: Roster  # the labelers behind groups
+    engine: Engine | None = None
+    detector: DriftDetector | None = None
+    ids: FeedbackBook = field(default_factory=FeedbackBook)
+    last_time: LastTime = None
 
 
-class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
-    """What all models share: doors, names, state. Subclasses say how votes are weighed.
-
-    Parameters are those of the subclasses; see `AdaptiveLabelModel`.
-    """
+class LabelModel:
+    """What all models share: reading votes, names, state, events, feedback. See `AdaptiveLabelModel`."""
 
     _kinds: ClassVar[dict[str, type[LabelModel]]] = {}
 
@@ -66,72 +91,59 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
 
     def __init__(
         self,
-        *,
-        n_classes: int | None,
-        votes: str | None,
-        classes: Sequence[Hashable] | None,
-        abstain: Hashable,
-        labelers: Sequence[object] | None,
-        abstentions: str,
-        tie_break_policy: str,
-        seed: int,
-        groups: Any = None,
+        params: dict[str, Any],
+        rule: WindowRule | FixedWindow,
+        estimator: Estimator,
+        on_event: Callable[[DriftEvent], Any] | None,
     ) -> None:
-        self._form = declare_votes(votes, n_classes, classes, abstain)
-        self.abstentions = one_of("abstentions", abstentions, ABSTENTIONS)
-        self.tie_break_policy = tie_policy(tie_break_policy)
-        self.seed = whole("seed", seed)
-        declared = Roster.declared(labelers)
-        self._families = Families(groups, declared)
-        self._roster = self._families.roster(declared)
-        self._engine: Engine | None = None
-        self._last_time: tuple[str, Any] | None = None
-        self._settings: dict[str, Any] = {
-            "n_classes": None if classes is not None else self._form.n_classes,
-            "votes": votes,
-            "classes": None if classes is None else list(self._form.classes),
-            "abstain": None if classes is None else self._form.abstain,
-            "labelers": None if labelers is None else list(declared.names),
+        """Check the parameters that all models share; `params` are all keywords of the constructor but `on_event`."""
+        get = params.get
+        self._form = declare_votes(get("votes"), get("n_classes"), get("classes"), get("abstain"))
+        self._rule, self._estimator = rule, estimator
+        estimator.check(self._form.n_classes)
+        self.abstentions = settings.one_of("abstentions", get("abstentions", "zero"), ("zero", "random"))
+        self.tie_break_policy = settings.one_of("tie_break_policy", get("tie_break_policy", "abstain"), TIE_POLICIES)
+        self.seed = settings.whole("seed", get("seed", 0))
+        self.n_jobs = settings.n_threads("n_jobs", get("n_jobs", 1))
+        self.false_event_rate = settings.event_rate(get("false_event_rate"))
+        if on_event is not None and not callable(on_event):
+            raise SettingError(f"on_event must be a function of one event, or None, not {on_event!r}")
+        self.on_event = on_event
+        declared = Roster.declared(get("labelers"), estimator.min_labelers)
+        self._groups = None if get("groups") is None else Groups(get("groups"))
+        self._stream = Stream(declared if self._groups is None else self._groups.roster(declared), declared)
+        named = get("classes") is not None
+        self._params = params | {
+            "n_classes": None if named else self._form.n_classes,
+            "classes": _keep(params.get("classes"), list(self._form.classes) if named else None),
+            "abstain": self._form.abstain if named else None,
+            "labelers": _keep(get("labelers"), None if get("labelers") is None else list(declared.names)),
             "abstentions": self.abstentions,
             "tie_break_policy": self.tie_break_policy,
             "seed": self.seed,
-            "groups": self._families.family or None,
+            "n_jobs": self.n_jobs,
+            "groups": None if self._groups is None else _keep(get("groups"), self._groups.group_of),
+            "false_event_rate": self.false_event_rate,
         }
-
-    # -- what a subclass provides --------------------------------------------------------------
-
-    @abstractmethod
-    def _new_engine(self, n_labelers: int) -> Engine:
-        """An engine that has seen nothing."""
-
-    @abstractmethod
-    def _grown(self, engine: Engine, newcomers: Codes) -> Engine:
-        """The engine after labelers joined."""
-
-    @abstractmethod
-    def _first_vote(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
-        """Labels and probabilities before anything was learned."""
 
     # -- learn and label -----------------------------------------------------------------------
 
     def update(self, row: Any, *, id: Any = None, verified: Any = None, time: Any = None) -> Step:
-        """Learn from one row, then label it.
+        """Learn from one row, then return its label.
 
-        `row` is a sequence of votes, one for each labeler, or a dict {labeler: vote} in which who is
-        missing abstains and a new name joins. `id` is what `feedback` may call it by later; `verified` is its
-        class, if somebody has said it: the label then, and something to learn from. `time` (a number, a date, text
-        that sorts) must not decrease; events tell it.
+        `row` is a sequence of votes, one for each labeler, or a dict {labeler: vote} in which a missing labeler
+        abstains and a new name joins. `id` names the row in a later `feedback`. `verified` is its class, if it is
+        known: the label then, and something to learn from. `time` (a number, a date, text that sorts) must not
+        decrease; events report it.
         """
-        marked = id is not None or verified is not None
-        if marked:
-            self._learner()
-        step = None if marked else self._by_short_way(row, time)
-        if step is None:
-            batch = self._families.read_row(row, self._form, self._roster, id=id, verified=verified, time=time)
-            step = self._label(batch)[0]
-            self._look_for_short_way()
-        return step
+        if id is not None or verified is not None:
+            self.check_learns_from_verified()
+        return Step(self.label_batch(self._read_row(row, id=id, verified=verified, time=time)), 0)
 
+    @overload
+    def label_stream(self, data: Chunks, **columns: Any) -> Iterator[LabeledStream]: ...
+    @overload
+    def label_stream(self, data: Any, **columns: Any) -> LabeledStream: ...
     def label_stream(
         self,
         data: Any,
@@ -142,7 +154,7 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
         label: str | None = None,
         ids: Any = None,
         verified: Any = None,
-    ) -> Any:
+    ) -> LabeledStream | Iterator[LabeledStream]:
         """Learn from rows in time order and label each one; continues where the stream stopped.
 
         Parameters
@@ -157,156 +169,665 @@ class LabelModel(FamiliarWords, KnownNow, Feedback, ShortWay, ABC):
         task, labeler, label
             Columns of a long frame. A task becomes a row when its last vote is in.
         ids
-            What `feedback` may call the rows by later: one value a row, or a column. Tasks of a long frame are ids.
+            Names of the rows for a later `feedback`: one value a row, or a column. Tasks of a long frame are ids.
         verified
-            Classes that somebody has verified, one value a row or a column, missing where nobody has. Such a row comes
-            out with this label and probability 1, and is learned from (`estimator="confusion"`).
+            Verified classes, one value a row or a column, missing where there is none. Such a row comes out with
+            this label and probability 1, and is learned from (`estimator="confusion"`).
 
         Returns
         -------
         LabeledStream, or an iterator of them.
         """
-        keys = {"time": time, "task": task, "labeler": labeler, "label": label, "ids": ids, "verified": verified}
+        columns = {"time": time, "task": task, "labeler": labeler, "label": label, "ids": ids, "verified": verified}
         if is_iterator_of_chunks(data):
             refuse_values_for_chunks(ids, verified)
-            return self._label_chunks(data, keys)
-        return self._label(self._read(data, **keys))
+            return self._label_chunks(data, columns)
+        return self.label_batch(self._read(data, **columns))
 
-    def _label_chunks(self, chunks: Iterator[Any], keys: dict[str, Any]) -> Iterator[LabeledStream]:
+    def _label_chunks(self, chunks: Chunks, columns: dict[str, Any]) -> Iterator[LabeledStream]:
         for chunk in chunks:
             if is_empty_chunk(chunk):
-                yield self._nothing()
+                yield self._empty_result()
             else:
-                yield self._label(self._read(chunk, **keys))
+                yield self.label_batch(self._read(chunk, **columns))
 
-    def _nothing(self) -> LabeledStream:
-        """The result of a chunk without rows, so that chunks and results stay side by side."""
-        width, none = len(self._roster), np.zeros(0, np.int64)
-        rows = np.zeros((0, width), code_dtype(self._form.n_classes))
-        estimates = EqualEstimates(0, width, self._form.n_classes)
-        return LabeledStream(none, np.zeros((0, self._form.n_classes)), estimates, rows, self._form, self._roster.names)
+    def _empty_result(self) -> LabeledStream:
+        """Return the result of a chunk without rows, so that chunks and results stay side by side."""
+        k, names = self._form.n_classes, self.labelers
+        labeled = Labeled(np.zeros(0, np.int64), np.zeros((0, k)), Estimates.unknown(0, len(names), k))
+        return LabeledStream(labeled, np.zeros((0, len(names)), code_dtype(k)), self._form, names)
 
-    def _label(self, batch: Batch) -> LabeledStream:
-        admitted, first, marks = self._admit(batch), self.n_rows, Marks.of(batch)
-        parts, events = [], []
-        for part, roster in admitted.parts:
-            codes, engine = self._prepared(admitted.batch, part, roster)
-            draws = tie_draws(self.tie_break_policy, self.seed, engine.n_rows, len(codes))
-            parts.append(self._labeled(engine, codes, draws, None if marks is None else marks[part], roster.names))
-            self._roster, self._engine = roster, engine
-            events += self._noticed(codes, parts[-1].estimates, None if batch.times is None else batch.times[part])
-        self._settle(admitted)
-        said, roster = joined(parts), self._roster
-        context = (align_rows(batch, roster), self._form, roster.names, batch.origin)
-        out = LabeledStream(said.labels, said.proba, said.estimates, *context, self._if_watched(events), first)
-        self._tell(events)
+    def label_batch(self, batch: Batch) -> LabeledStream:
+        """Learn from encoded rows and label each one: the streaming interface behind all others.
+
+        `driftvote.inputs` and `driftvote.files` make batches. Everything is checked before anything changes.
+        """
+        first, events = self.n_rows, list[DriftEvent]()
+        labeled = Labeled.join(list(self._advance(batch, events)))
+        roster = self._stream.roster
+        votes = align_rows(batch, roster)
+        detected = None if self.false_event_rate is None else events
+        out = LabeledStream(labeled, votes, self._form, roster.names, batch.origin, detected, first)
+        self._call_back(events)
         return out
 
-    def _settle(self, admitted: Admitted) -> None:
-        self._last_time = admitted.last_time
-        self._families.settle(admitted.batch)
-
-    def partial_fit(self: Self, data: Any, **keys: Any) -> Self:
-        """Learn from more rows, label none. Takes what `label_stream` takes."""
+    def partial_fit(self: Self, data: Any, y: Any = None, **columns: Any) -> Self:
+        """Learn from more rows, label none. Takes what `label_stream` takes; `y` is ignored."""
         chunks = data if is_iterator_of_chunks(data) else [data]
         if chunks is data:
-            refuse_values_for_chunks(**keys)
+            refuse_values_for_chunks(**columns)
         for chunk in chunks:
             if chunk is not data and is_empty_chunk(chunk):
                 continue
-            batch = self._read(chunk, **keys)
-            admitted, events, marks = self._admit(batch), [], Marks.of(batch)
-            for part, roster in admitted.parts:
-                codes, engine = self._prepared(admitted.batch, part, roster)
-                here, self._roster, self._engine = None if marks is None else marks[part], roster, engine
-                events += self._learn(engine, codes, here, None if batch.times is None else batch.times[part])
-            self._settle(admitted)
-            self._tell(events)
+            events: list[DriftEvent] = []
+            for _ in self._advance(self._read(chunk, **columns), events, SLICE):
+                pass
+            self._call_back(events)
         return self
 
-    def fit(self: Self, data: Any, **keys: Any) -> Self:
-        """Forget everything, then learn from rows, label none. Takes what `label_stream` takes."""
-        self._become(self.clone().partial_fit(data, **keys))
-        self._tell(self.events)
+    def fit(self: Self, data: Any, y: Any = None, **columns: Any) -> Self:
+        """Forget everything, then learn from rows, label none. Takes what `label_stream` takes; `y` is ignored."""
+        self._stream = self.clone().partial_fit(data, **columns)._stream
+        self._call_back(self.events)
         return self
+
+    def fit_predict(self, data: Any, y: Any = None, **columns: Any) -> npt.NDArray[Any]:
+        """Forget everything, then return the label of each row as of its time; `y` is ignored."""
+        fresh = self.clone()
+        labels = fresh.label_stream(data, **columns).labels
+        self._stream = fresh._stream
+        self._call_back(self.events)
+        return labels
+
+    def _read(self, data: Any, **columns: Any) -> Batch:
+        if columns.get("ids") is not None or columns.get("verified") is not None:
+            self.check_learns_from_verified()
+        if self._groups is None:
+            return read_batch(data, self._form, self._stream.roster, **columns)
+        batch = read_batch(data, self._form, self._stream.members, **columns)
+        return self._collapse(batch)
+
+    def _read_row(self, row: Any, **info: Any) -> Batch:
+        if self._groups is None:
+            return read_row(row, self._form, self._stream.roster, **info)
+        return self._collapse(read_row(row, self._form, self._stream.members, **info))
+
+    def _collapse(self, batch: Batch) -> Batch:
+        assert self._groups is not None
+        return self._groups.collapse(batch, self._form.n_classes, self._stream.members, self._stream.roster)
+
+    def _advance(self, batch: Batch, events: list[DriftEvent], step: int | None = None) -> Iterator[Labeled]:
+        """Check a batch, then learn from it and yield its labels in parts: where labelers join, and after `step` rows.
+
+        Drift events are added to `events`.
+        """
+        stream = self._stream
+        if not self.n_rows:
+            check_first_batch(self._form, batch.codes, batch.literal)
+        last_time = stream.last_time
+        if batch.times is not None or batch.origin is not ARRAY:
+            last_time = check_times(batch, stream.last_time)
+        parts = split_by_roster(stream.roster, batch)
+        if stream.engine is not None and not stream.engine.keeps_rows and self.abstentions == "random":
+            refuse_newcomers(stream.roster, parts[-1][1])
+        for rows, roster in parts:
+            for begin in range(rows.start, rows.stop, step or rows.stop):
+                part = slice(begin, rows.stop if step is None else min(rows.stop, begin + step))
+                yield self._label_part(batch, part, roster, events)
+        stream.last_time = last_time
+        if batch.members is not None:
+            stream.members = replace(stream.members, names=batch.members)
+
+    def _label_part(self, batch: Batch, part: slice, roster: Roster, events: list[DriftEvent]) -> Labeled:
+        stream, engine = self._stream, self._engine_for(roster)
+        codes, first = align_rows(batch, roster)[part], engine.n_rows
+        if self.abstentions == "random":
+            codes = fill_abstentions(codes, self.seed, first, self._form.n_classes)
+        draws = tie_draws(self.tie_break_policy, self.seed, first, len(codes))
+        verified = () if batch.verified is None or not self._estimator.learns_from_verified else batch.verified[part]
+        detector, scan = stream.detector, None
+        if detector is not None and self.n_jobs > 1 and len(codes) >= LONG:
+            with ThreadPoolExecutor(1) as pool:
+                detector = detector.copy()  # takes the place of the other when both are through
+                scan = pool.submit(detector.scan, codes)
+                labeled = engine.label(codes, draws, *(verified,) if len(verified) else ())
+        else:
+            labeled = engine.label(codes, draws, *(verified,) if len(verified) else ())
+        stream.roster, stream.engine = roster, engine
+        if batch.ids is not None and self._estimator.learns_from_verified:
+            stream.ids.add(first, batch.ids[part])
+        if len(stream.ids):
+            stream.ids.forget(engine.n_rows - engine.largest_window)
+        if detector is not None:
+            changes = detector.scan(codes) if scan is None else scan.result()
+            stream.detector = detector
+            if first // BLOCK != engine.n_rows // BLOCK or changes:
+                times = None if batch.times is None else batch.times[part]
+                events += detector.report(changes, labeled.estimates.windows, times)
+        return labeled
+
+    def _call_back(self, events: list[DriftEvent]) -> None:
+        """Call `on_event`, once everything is in its place: an exception in it leaves a whole state behind."""
+        if self.on_event is not None:
+            for event in events:
+                self.on_event(event)
+
+    # -- the engine of the stream --------------------------------------------------------------
+
+    def _engine_for(self, roster: Roster) -> Engine:
+        """Return the engine for these labelers; a detector for them stands ready."""
+        engine, detector = self._stream.engine, self._stream.detector
+        if engine is None:
+            engine = self._new_engine(roster)
+        elif engine.n_labelers != len(roster):
+            engine = self._widen_engine(engine, roster)
+        if self.false_event_rate is not None:
+            if detector is None:
+                self._stream.detector = self._new_detector(roster, engine.n_rows)
+            elif detector.n_labelers != len(roster):
+                detector.add_labelers(roster.names[detector.n_labelers :])
+        return engine
+
+    def _new_engine(self, roster: Roster) -> Engine:
+        random = self.abstentions == "random"
+        return Engine(self._estimator, self._rule, len(roster), self._form.n_classes, random)
+
+    def _widen_engine(self, engine: Engine, roster: Roster) -> Engine:
+        """Return the engine with newcomers: their past is all abstentions, filled by the same draws as at the time."""
+        remembered, n = engine.remembered_rows, engine.n_labelers
+        past = np.full((remembered, len(roster) - n), -1, code_dtype(self._form.n_classes))
+        if self.abstentions == "random":
+            past = fill_abstentions(past, self.seed, engine.n_rows - remembered, self._form.n_classes, n)
+        return engine.with_labelers(past)
+
+    def _new_detector(self, roster: Roster, first_row: int) -> DriftDetector:
+        assert self.false_event_rate is not None
+        return DriftDetector(
+            len(roster),
+            self._form.n_classes,
+            false_event_rate=self.false_event_rate,
+            labelers=roster.names,
+            classes=self._form.classes,
+            first_row=first_row,
+            estimate=partial(
+                _estimate_accuracies,
+                self._estimator if self._estimator.bands else Confusion(),
+                self._form.n_classes,
+                self.abstentions == "random",
+            ),
+        )
+
+    def _fitted_engine(self) -> Engine:
+        engine = self._stream.engine
+        if engine is None or not engine.n_rows:
+            raise NotFittedError(
+                f"this {type(self).__name__} has seen no rows yet; call fit, update or label_stream first"
+            )
+        return engine
+
+    def start_at(self, row: int, before: Codes) -> None:
+        """Move a model without rows to row `row` of a stream, of which `before` are the last rows before it.
+
+        `before` holds class codes, -1 for an abstention, with a column for each declared labeler (with `groups`, for
+        each member): all rows of the stream so far, or at least `memory_rows` of them. The labels that follow are
+        those of a model that has seen all rows.
+
+        >>> from driftvote import FixedWindowLabelModel
+        >>> votes = np.random.default_rng(0).integers(0, 2, (100, 3)).astype(np.int8)
+        >>> whole = FixedWindowLabelModel(window=8).label_stream(votes)
+        >>> model = FixedWindowLabelModel(window=8, labelers=["a", "b", "c"])
+        >>> model.start_at(50, votes[42:50])
+        >>> bool((model.label_stream(votes[50:]).proba == whole.proba[50:]).all())
+        True
+        """
+        if self.n_rows:
+            raise SettingError(f"the model has seen {self.n_rows} rows; only a new one can start in the middle")
+        memory = self.memory_rows
+        if len(before) < row and (memory is None or len(before) < memory):
+            needed = "all" if memory is None else f"{min(row, memory)}"
+            raise SettingError(f"{len(before)} rows before row {row} are not enough: {needed} are needed")
+        if not row:
+            return
+        codes = np.ascontiguousarray(before[-(row if memory is None else min(row, memory)) :])
+        if self._groups is not None:
+            codes = self._collapse(Batch(self._stream.members.names, codes, literal=False)).codes
+        if self.abstentions == "random":
+            codes = fill_abstentions(codes, self.seed, row - len(codes), self._form.n_classes)
+        roster = self._stream.roster.for_width(codes.shape[1])
+        engine = self._new_engine(roster)
+        engine.start_at(row, codes)
+        self._stream.roster, self._stream.engine = roster, engine
 
     # -- use what is known, change nothing -----------------------------------------------------
 
+    def predict(
+        self, data: Any, return_probs: bool = False, tie_break_policy: str | None = None, **columns: str | None
+    ) -> Any:
+        """Return the labels of rows by the current fit; learn nothing, change nothing.
+
+        An array gives an array. A wide frame gives a column of its library (with its index, in
+        pandas), a long frame gives a frame of task and label. With `return_probs`, a pair of labels
+        and probabilities.
+        """
+        self._fitted_engine()
+        batch = self._read(data, **columns)
+        codes, proba = self._vote(batch, tie_break_policy)
+        labels = _shape_labels(self._form.decode(codes), batch.origin)
+        return (labels, self._shape_proba(proba, batch.origin)) if return_probs else labels
+
+    def predict_proba(self, data: Any, **columns: str | None) -> Any:
+        """Return the class probabilities of rows by the current fit; a column for each class."""
+        self._fitted_engine()
+        batch = self._read(data, **columns)
+        return self._shape_proba(self._vote(batch, None)[1], batch.origin)
+
+    def explain(self, row: Any) -> Explanation:
+        """Return why a row would get its label by the current fit; learns nothing.
+
+        >>> from driftvote import AdaptiveLabelModel
+        >>> model = AdaptiveLabelModel(classes=["safe", "unsafe"])
+        >>> _ = model.update({"judge-a": "safe", "judge-b": "safe", "judge-c": "unsafe"})
+        >>> why = model.explain({"judge-a": "unsafe", "judge-c": "unsafe", "judge-b": "safe"})
+        >>> why.label, why.majority, why.window, len(why.votes)
+        ('unsafe', 'unsafe', 1, 3)
+        """
+        batch = self._read_row(row)
+        codes, proba = self._vote(batch, None)
+        roster = self._stream.roster
+        if not roster.names:
+            roster = Roster(batch.names or (), least=1).for_width(batch.codes.shape[1])
+        now = self._current() if self.n_rows else Estimates.unknown(1, len(roster), self._form.n_classes)
+        return explain_row(align_rows(batch, roster)[0], int(codes[0]), proba[0], now, self._form, roster.names)
+
+    def learn_one(self, row: Any) -> None:
+        """Learn from one row, as in river."""
+        self.update(row)
+
+    def predict_one(self, row: Any) -> Any:
+        """Return the label of one row by the current fit, as in river; before the first row, by majority."""
+        codes, _ = self._vote(self._read_row(row), None)
+        return self._form.decode_one(int(codes[0]))
+
+    def predict_proba_one(self, row: Any) -> dict[Any, float]:
+        """Return {class: probability} of one row by the current fit, as in river."""
+        _, proba = self._vote(self._read_row(row), None)
+        return dict(zip(self._form.classes, proba[0].tolist(), strict=True))
+
     def _vote(self, batch: Batch, policy: str | None) -> tuple[Ints, Floats]:
-        """Labels and probabilities of rows under the current weights."""
-        if not self.n_rows:
+        """Return labels and probabilities of rows by the current fit."""
+        stream, seen = self._stream, self.n_rows
+        if not seen:
             check_first_batch(self._form, batch.codes, batch.literal)
-        codes = align_for_prediction(batch, self._roster)
-        seen = self.n_rows
+        codes = align_for_prediction(batch, stream.roster)
         if self.abstentions == "random":
             codes = fill_abstentions(codes, self.seed, seen, self._form.n_classes)
-        draws = tie_draws(tie_policy(policy or self.tie_break_policy), self.seed, seen, len(codes))
-        if self._engine is None or not seen:
-            return self._first_vote(codes, draws)
-        return self._engine.predict(codes, draws)
+        policy = settings.one_of("tie_break_policy", policy or self.tie_break_policy, TIE_POLICIES)
+        draws = tie_draws(policy, self.seed, seen, len(codes))
+        if stream.engine is not None and seen:
+            return stream.engine.predict(codes, draws)
+        return self._first_vote(codes, draws)
 
-    # -- admission: every check before anything changes ----------------------------------------
+    def _first_vote(self, codes: Codes, draws: Floats) -> tuple[Ints, Floats]:
+        """Return labels and probabilities before the first row."""
+        return equal_vote(codes, draws, self._form.n_classes)
 
-    def _admit(self, batch: Batch) -> Admitted:
-        if not self.n_rows:
-            check_first_batch(self._form, batch.codes, batch.literal)
-        last_time = check_times(batch, self._last_time)
-        parts = split_by_roster(self._roster, batch)
-        if self._engine is not None and not self._engine.can_grow and self.abstentions == "random":
-            refuse_newcomers(self._roster, parts[-1][1])
-        return Admitted(batch, parts, last_time)
+    def _shape_proba(self, proba: Floats, origin: Origin) -> Any:
+        if origin.backend is None:
+            return proba
+        columns: dict[str, Any] = {} if origin.layout != "long" else {origin.task_column: origin.tasks}
+        columns |= self._form.by_class(proba)
+        return make_frame(columns, origin.backend, origin.index)
 
-    def _prepared(self, batch: Batch, part: slice, roster: Roster) -> tuple[Codes, Engine]:
-        """The rows of one part as the engine wants them, and the engine for its labelers."""
-        engine = self._engine_for(roster)
-        codes = align_rows(batch, roster)[part]
-        if self.abstentions == "random":
-            codes = fill_abstentions(codes, self.seed, engine.n_rows, self._form.n_classes)
-        return codes, engine
+    # -- verified labels -----------------------------------------------------------------------
 
-    def _engine_for(self, roster: Roster) -> Engine:
-        if self._engine is None:
-            return self._new_engine(len(roster))
-        joining = len(roster) - self._engine.n_labelers
-        if not joining:
-            return self._engine
-        # The past of a newcomer is all abstentions, filled by the same draws as if it had been there.
-        remembered = self._engine.remembered()
-        past = np.full((remembered, joining), -1, code_dtype(self._form.n_classes))
-        if self.abstentions == "random":
-            first = self.n_rows - remembered
-            past = fill_abstentions(past, self.seed, first, self._form.n_classes, self._engine.n_labelers)
-        return self._grown(self._engine, past)
+    def feedback(self, row_or_id: Any, label: Any = None, *, by: str | None = None, replace: bool = False) -> None:
+        """Tell the model the class of rows it has seen; it learns from that from now on.
+
+        Parameters
+        ----------
+        row_or_id
+            Which row: its number in the stream, from 0 (`model.n_rows` before it was fed), or its id. Many at once: a
+            list or an array of them, or a dict {row_or_id: label}. As far back as the largest window reaches.
+        label
+            The class of the row; of many rows, a list or array as long.
+        by
+            `"row"` or `"id"`. Without it numbers are rows and text is an id; say it if your ids are numbers.
+        replace
+            Correct what was verified before. Without it a row that is verified already is refused.
+
+        All or nothing: if anything is refused, nothing has changed. Needs `estimator="confusion"`.
+
+        Examples
+        --------
+        >>> from driftvote import AdaptiveLabelModel
+        >>> model = AdaptiveLabelModel(classes=["ham", "spam"])
+        >>> _ = model.update(["ham", "spam", "ham"], id="mail-1")
+        >>> _ = model.update(["ham", "ham", "ham"], id="mail-2")
+        >>> model.feedback("mail-1", "spam")
+        >>> model.feedback({1: "ham"})
+        >>> model.verified
+        {0: 'spam', 1: 'ham'}
+        """
+        self.check_learns_from_verified()
+        if self._stream.engine is None:
+            raise FeedbackError("there is no row to verify yet: the model has seen no rows")
+        self._stream.ids.verify(row_or_id, label, by, replace, self._stream.engine, self._form)
+
+    @property
+    def verified(self) -> dict[int, Any]:
+        """The rows that are verified and still remembered: {row number: class}."""
+        if self._stream.engine is None or not self._estimator.learns_from_verified:
+            return {}
+        rows, codes = self._stream.engine.verified()
+        return {row: self._form.decode_one(code) for row, code in zip(rows.tolist(), codes.tolist(), strict=True)}
+
+    def check_learns_from_verified(self) -> None:
+        """Raise a `FeedbackError` unless this model learns from verified labels."""
+        if not self._estimator.learns_from_verified:
+            raise FeedbackError(
+                f"{type(self).__name__} as it is set does not learn from verified labels; use"
+                " AdaptiveLabelModel(estimator='confusion'), the default"
+            )
+
+    # -- drift ---------------------------------------------------------------------------------
+
+    @property
+    def events(self) -> list[DriftEvent]:
+        """The latest drift events, oldest first (at most 256 are remembered)."""
+        return [] if self._stream.detector is None else self._stream.detector.events
+
+    @property
+    def n_events(self) -> int:
+        """How many drift events there were."""
+        return 0 if self._stream.detector is None else self._stream.detector.n_events
+
+    @property
+    def warnings(self) -> list[DriftWarning]:
+        """What is wrong with the panel now, by the agreements of the current window: labelers that err together."""
+        if not self.n_rows or self._estimator.bands is None:
+            return []
+        return self.dependence().warnings(self.n_rows)
+
+    def new_warnings(self) -> list[DriftWarning]:
+        """Return the warnings that were not given before: each once, and again only after it was gone."""
+        now, detector = self.warnings, self._stream.detector
+        return now if detector is None else detector.new_warnings(now)
+
+    def dependence(self) -> Dependence:
+        """Return whether labelers err independently, as far as the agreements of the current window show.
+
+        Pairs that agree more than independent errors explain, near-copies, and how many independent labelers the
+        panel is worth; see `driftvote.drift.dependence` for what cannot be seen.
+        """
+        sums, votes, window = self._fitted_engine().window_sums()
+        if self.abstentions == "random":  # random votes stand for abstentions, as the paper's protocol asks
+            votes = np.full(len(votes), window)
+        return dependence(sums, votes, window, self._form.n_classes, self.labelers)
+
+    @property
+    def agreements(self) -> Floats:
+        """Agreement matrix over the current window: 1 always agree, 0 as by chance, 1 on the diagonal."""
+        sums, votes, window = self._fitted_engine().window_sums()
+        return agreement_matrix(sums, len(votes), window, self._form.n_classes)
+
+    # -- what is known now ---------------------------------------------------------------------
+
+    def _current(self) -> Estimates:
+        engine = self._stream.engine
+        if engine is None:
+            return Estimates.unknown(1, len(self._stream.roster), self._form.n_classes)
+        return engine.current()
+
+    @property
+    def labelers(self) -> tuple[str, ...]:
+        """Names of the labelers (with `groups=`, of the groups), in the order of every array."""
+        return self._stream.roster.names
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        """Names of the labelers behind the groups of `groups=`; without groups, the labelers."""
+        return self._stream.members.names if self._groups is not None else self.labelers
+
+    @property
+    def min_labelers(self) -> int:
+        """The smallest number of labelers that the model can work with."""
+        return self._estimator.min_labelers
+
+    @property
+    def vote_format(self) -> VoteFormat:
+        """How votes are read: class values, their codes, and the value that abstains."""
+        return self._form
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """Class values, in the order of `predict_proba`."""
+        return self._form.classes
+
+    @property
+    def classes_(self) -> npt.NDArray[Any]:
+        """Class values as an array, as in scikit-learn."""
+        return self._form.decode(np.arange(self._form.n_classes))
+
+    @property
+    def n_rows(self) -> int:
+        """Rows learned from."""
+        engine = self._stream.engine
+        return 0 if engine is None else engine.n_rows
+
+    @property
+    def last_time(self) -> LastTime:
+        """Kind and value of the time of the last row; None where rows have no times."""
+        return self._stream.last_time
+
+    @property
+    def window(self) -> int:
+        """How many of the last rows count now; 0 before the first row."""
+        return int(self._current().windows[0])
+
+    @property
+    def accuracies(self) -> Floats:
+        """Accuracy of each labeler when it votes, now."""
+        return self._current().accuracies[0]
+
+    @property
+    def diluted_accuracies(self) -> Floats:
+        """Accuracy of each labeler with abstentions counted as blind guesses, now."""
+        return self._current().diluted_accuracies[0]
+
+    @property
+    def coverage(self) -> Floats:
+        """Share of the rows in the window on which each labeler voted."""
+        return self._current().coverage[0]
+
+    def bands(self) -> tuple[Floats, Floats]:
+        """Return lower and upper ends of the calibrated 95% band around `accuracies`, now."""
+        low, high = accuracy_bands(self._current())
+        return low[0], high[0]
+
+    @property
+    def memory_rows(self) -> int | None:
+        """How many rows before a row, with their numbers, decide its label; None: all of them."""
+        engine = self._stream.engine or Engine(self._estimator, self._rule, 3, self._form.n_classes, False)
+        return engine.memory_rows
+
+    @property
+    def state_nbytes(self) -> int:
+        """Bytes of state; bounded by the largest window, whatever the number of rows."""
+        engine = self._stream.engine
+        return 0 if engine is None else engine.nbytes + self._stream.ids.nbytes
+
+    def describe(self) -> str:
+        """Return what the model is, how it reads votes, and what it knows, in a few lines."""
+        lines = [
+            repr(self),
+            f"votes: {self._form.describe()}",
+            f"labelers: {show_names(self.labelers) if self.labelers else 'named by the first votes'}",
+            *([] if self._groups is None else self._groups.describe()),
+            f"rows: {self.n_rows}, window: {self.window}",
+        ]
+        return "\n".join(lines + (self._describe_labelers() if self.n_rows else []))
+
+    def _describe_labelers(self) -> list[str]:
+        """Return a line for each labeler, and what is known of their dependence."""
+        now = self._current()
+        if self._estimator.bands is None:
+            return ["  every labeler counts the same; accuracies are not estimated"]
+        lines = [
+            f"  {name}: accuracy {now.accuracies[0, place]:.3f} when it votes, coverage {now.coverage[0, place]:.3f}"
+            for place, name in enumerate(self.labelers)
+        ]
+        if len(self.labelers) > DESCRIBED:
+            return [*lines, f"dependence: dependence() looks at all pairs of {len(self.labelers)} labelers"]
+        return lines + self.dependence().lines()
+
+    # -- settings ------------------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings, as keywords that make the same model again; with `deep` also `windows__beta` etc."""
+        params = dict(self._params)
+        for name, value in self._params.items() if deep else ():
+            if is_dataclass(value):
+                params |= {f"{name}__{part.name}": getattr(value, part.name) for part in fields(value)}
+        return params
+
+    def set_params(self: Self, **params: Any) -> Self:
+        """Change settings of a model without rows; `windows__beta=0.2` changes one setting of an object."""
+        if self.n_rows:
+            raise SettingError(f"the model has seen {self.n_rows} rows; reset() it before you change its settings")
+        new = self.get_params(deep=False)
+        for name, value in params.items():
+            outer, nested, inner = name.partition("__")
+            if not nested:
+                new[name] = value
+            elif is_dataclass(new.get(outer)) and inner in {part.name for part in fields(new[outer])}:
+                new[outer] = replace(new[outer], **{inner: value})
+            else:
+                raise SettingError(f"{type(self).__name__} has no setting {name!r}")
+        self.__init__(**new, on_event=self.on_event)  # type: ignore[misc]
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return self.n_rows > 0
+
+    def __repr__(self) -> str:
+        usual = inspect.signature(type(self)).parameters
+        shown = []
+        for name, value in self._params.items():
+            default = usual[name].default
+            if value != default and value != getattr(self, "_resolved_defaults", {}).get(name, default):
+                shown.append(f"{name}={value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     # -- state ---------------------------------------------------------------------------------
 
     def clone(self: Self) -> Self:
-        """A new model with the same settings that has seen nothing."""
-        return type(self)(**self.get_params())
+        """Return a new model with the same settings that has seen no rows."""
+        return type(self)(**self.get_params(deep=False))
 
     def copy(self: Self) -> Self:
-        """The same model with the same state, independent of this one."""
+        """Return an independent model with the same state."""
         return copy.deepcopy(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles do not call back: two models that report the same stream would be one too many."""
+        return self.__dict__ | {"on_event": None}
 
     def reset(self: Self) -> Self:
         """Forget every row and every name that the votes brought; settings stay."""
-        self._become(self.clone())
+        self._stream = self.clone()._stream
         return self
 
     def save(self, path: str | Path) -> None:
         """Write settings and state to one file, whole or not at all; `load` resumes bit for bit."""
-        write_model(self, path)
+        write_state(path, *self.to_state())
 
     @classmethod
     def load(cls: type[Self], path: str | Path) -> Self:
-        """Read a model from a file that `save` wrote.
+        """Return the model in a file that `save` wrote.
 
         A file of another version, of another model, cut short or tampered with is refused.
         """
-        model: Self = read_model(path, cls, LabelModel._kinds)
+        return cls.from_state(*read_state(path), name=str(path))
+
+    def to_state(self) -> tuple[dict[str, Any], Arrays]:
+        """Return settings and state as a header of plain values and named arrays; `from_state` resumes from them."""
+        for value in (*self._form.classes, self._form.abstain):
+            if not isinstance(value, (str, int, float, type(None))):
+                raise StateError(f"class {value!r} cannot be written to a state file; use text or numbers as classes")
+        stream = self._stream
+        header: dict[str, Any] = {
+            "model": type(self).__name__,
+            "settings": {name: _to_plain(value) for name, value in self._params.items()},
+            "labelers": list(stream.roster.names),
+            "members": list(stream.members.names),
+            "last_time": stream.last_time,
+        }
+        if stream.engine is None:
+            return header, {}
+        arrays = stream.engine.to_arrays()
+        if self._estimator.learns_from_verified:
+            arrays |= stream.ids.to_arrays()
+        if stream.detector is not None:
+            header["drift"], drift_arrays = stream.detector.to_state()
+            arrays |= drift_arrays
+        return header, arrays
+
+    @classmethod
+    def from_state(cls: type[Self], header: dict[str, Any], arrays: Arrays, *, name: str = "the state") -> Self:
+        """Return the model of a header and arrays from `to_state`; `name` is how messages call it."""
+        kind = LabelModel._kinds.get(header["model"])
+        if kind is None or not issubclass(kind, cls):
+            raise StateError(
+                f"{name}: this is the state of {header['model']}, not of {cls.__name__}; load it with that"
+            )
+        try:
+            model: Any = kind._from_settings(header["settings"])
+            stream: Stream = model._stream
+            stream.roster = replace(stream.roster, names=tuple(header["labelers"]))
+            stream.members = replace(stream.members, names=tuple(header["members"]))
+            stream.last_time = None if header["last_time"] is None else tuple(header["last_time"])
+            if arrays:
+                stream.engine = model._new_engine(stream.roster)
+                stream.engine.restore(arrays)
+                if model._estimator.learns_from_verified:
+                    stream.ids = FeedbackBook.from_arrays(arrays, stream.engine.n_rows)
+                if model.false_event_rate is not None and "drift" in header:
+                    stream.detector = model._new_detector(stream.roster, stream.engine.n_rows)
+                    stream.detector.restore(header["drift"], arrays)
+        except (TypeError, ValueError, KeyError) as problem:
+            raise StateError(f"{name}: the state does not fit {header['model']}: {problem}") from problem
         return model
+
+    @classmethod
+    def _from_settings(cls: type[Self], plain: dict[str, Any]) -> Self:
+        """Return the model of the settings in a state file."""
+        return cls(**plain)
+
+
+def _estimate_accuracies(estimator: Estimator, n_classes: int, diluted: bool, rows: Codes) -> AccuracyEstimate:
+    """Return the accuracies of the labelers by these rows alone, for a drift event."""
+    accuracies = estimate_rows(estimator, rows, n_classes, diluted).accuracies[0]
+    assert estimator.bands is not None
+    return AccuracyEstimate.of_rows(accuracies, rows, n_classes, diluted, estimator.bands)
+
+
+def _keep(given: Any, checked: Any) -> Any:
+    """Return the given object where it equals the checked one: scikit-learn's `clone` looks for the same object."""
+    return given if type(given) is type(checked) and given == checked else checked
+
+
+def _to_plain(value: Any) -> Any:
+    return value.to_dict() if hasattr(value, "to_dict") else value
+
+
+def _shape_labels(labels: Any, origin: Origin) -> Any:
+    if origin.backend is None:
+        return labels
+    if origin.layout == "long":
+        return make_frame({origin.task_column: origin.tasks, "label": labels.tolist()}, origin.backend)
+    return make_series("label", labels.tolist(), origin.backend, origin.index)
 
 
 def load(path: str | Path) -> LabelModel:
-    """Read any saved model, whatever its kind."""
+    """Return any saved model, whatever its kind."""
     return LabelModel.load(path)

@@ -7,32 +7,32 @@ happen at fixed row numbers, so chunks, saving and loading change nothing.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from driftvote import theory
-from driftvote.agreements import agreement_matrix, n_pairs
+from driftvote import settings, theory
+from driftvote.arrays import Arrays, Bools, Codes, Floats, Ints
 from driftvote.committee import PanelFacts, StepCertificate, find_committee
 from driftvote.committee.facts import AccuracyRange, accuracy_range
 from driftvote.committee.program import require_solver
 from driftvote.committee.search import MAX_LABELERS, MAX_SIZE
-from driftvote.errors import DriftvoteError, SettingError, StateError
-from driftvote.kernels.layout import Bools, Codes, Floats, Ints, Rule
-from driftvote.kernels.windows import choose_level, nothing_known
-from driftvote.labels import plain_vote
-from driftvote.models.adaptive import AdaptiveLabelModel
-from driftvote.models.engine import Arrays, Engine, Labeled, WindowEngine, expect
-from driftvote.models.estimates import EqualEstimates, Estimates, WindowEstimates
-from driftvote.models.settings import Number, whole
+from driftvote.core.engine import NO_CLASSES, Engine, Estimates, Labeled
+from driftvote.core.label_models import Triplet
+from driftvote.core.state import agreement_matrix, check_array, n_pairs
+from driftvote.core.voting import majority_vote
+from driftvote.core.windows import WindowGrid, WindowRule
+from driftvote.drift.events import DriftEvent
+from driftvote.errors import SettingError, StateError
+from driftvote.models.base import LabelModel
+from driftvote.settings import Number
 from driftvote.votes import Roster
-from driftvote.windows import WindowGrid
 
 
-class CommitteeLabelModel(AdaptiveLabelModel):
+class CommitteeLabelModel(LabelModel):
     """The majority of a committee, with a bound on its error that holds however labelers depend on each other.
 
     The other models assume that labelers err independently. This one assumes only that each labeler is right, when it
@@ -58,6 +58,9 @@ class CommitteeLabelModel(AdaptiveLabelModel):
     allowance
         How far the true agreements may be from those of the window; None takes the bound of the window, A / sqrt(rows).
 
+    windows
+        A `WindowRule` under `bound="mcdiarmid"`, or window sizes.
+
     The other parameters are those of `AdaptiveLabelModel`. The estimated `accuracies` are reported, and not used.
 
     Examples
@@ -73,6 +76,8 @@ class CommitteeLabelModel(AdaptiveLabelModel):
     (('labeler_0', 'labeler_1', 'labeler_2'), 0.12)
     """
 
+    _resolved_defaults: ClassVar[dict[str, Any]] = {"windows": WindowRule(bound="mcdiarmid"), "n_classes": 2}
+
     def __init__(
         self,
         *,
@@ -86,56 +91,37 @@ class CommitteeLabelModel(AdaptiveLabelModel):
         classes: Sequence[Hashable] | None = None,
         abstain: Hashable = None,
         labelers: Sequence[object] | None = None,
-        windows: Iterable[int] | None = None,
-        beta: Number = 0.1,
-        delta: Number = 0.1,
-        clip: tuple[Number, Number] = (0.1, 0.9),
+        windows: WindowRule | Iterable[int] | None = None,
         abstentions: str = "zero",
         tie_break_policy: str = "abstain",
         seed: int = 0,
         n_jobs: int = 1,
         groups: Any = None,
+        false_event_rate: Number | None = 2e-7,
+        on_event: Callable[[DriftEvent], Any] | None = None,
     ) -> None:
-        super().__init__(
-            n_classes=n_classes,
-            votes=votes,
-            classes=classes,
-            abstain=abstain,
-            labelers=labelers,
-            windows=windows,
-            beta=beta,
-            delta=delta,
-            clip=clip,
-            abstentions=abstentions,
-            tie_break_policy=tie_break_policy,
-            seed=seed,
-            n_jobs=n_jobs,
-            groups=groups,
-            estimator="triplet",
-            bound="mcdiarmid",
-            watch="agreements",
-            false_event_rate=None,
-        )
-        for name in ("estimator", "bound", "watch", "class_balance", "refresh", "false_event_rate"):
-            del self._settings[name]  # fixed for this model
+        params = {name: value for name, value in locals().items() if name not in ("self", "on_event", "__class__")}
         require_solver()
+        self.windows = windows if isinstance(windows, WindowRule) else WindowRule(windows, bound="mcdiarmid")
+        if self.windows.bound != "mcdiarmid":
+            raise SettingError(f"a committee is certified under bound='mcdiarmid', not {self.windows.bound!r}")
+        super().__init__(params, self.windows, Triplet(), on_event)
+        self.windows.check_exact(self._form.n_classes)
         self.tau = _check_number("tau", tau, 1.0 - 1.0 / self._form.n_classes, "accuracy above chance")
         self.known_accuracies = _check_accuracies(known_accuracies)
-        self.largest = whole("largest", largest)
-        self.search_every = whole("search_every", search_every)
+        self.largest = settings.whole("largest", largest)
+        self.search_every = settings.n_rows("search_every", search_every)
         self.allowance = None if allowance is None else _check_number("allowance", allowance, 2.0, "or None")
         if not 1 <= self.largest <= MAX_SIZE:
             raise SettingError(f"largest must be a committee size from 1 to {MAX_SIZE}, not {largest!r}")
-        if self.search_every < 1:
-            raise SettingError(f"search_every must be a number of rows, at least 1, not {search_every!r}")
-        self._joining: tuple[str, ...] = ()
-        undeclared = sorted({*(self.known_accuracies or ())} - {*self._roster.names}) if self._roster.closed else []
+        declared = self._stream.roster
+        undeclared = sorted({*(self.known_accuracies or ())} - {*declared.names}) if declared.closed else []
         if undeclared:
             raise SettingError(
                 f"known_accuracies names {undeclared[0]!r}, which labelers= does not declare; correct the name"
             )
-        own = ("tau", "known_accuracies", "largest", "search_every", "allowance")
-        self._settings |= {name: getattr(self, name) for name in own}
+        own = ("tau", "known_accuracies", "largest", "search_every", "allowance", "windows")
+        self._params |= {name: getattr(self, name) for name in own}
 
     @classmethod
     def paper(cls, n_classes: int = 2, **overrides: Any) -> CommitteeLabelModel:
@@ -144,39 +130,36 @@ class CommitteeLabelModel(AdaptiveLabelModel):
         >>> CommitteeLabelModel.paper(seed=7, tau=0.2).tie_break_policy
         'random'
         """
-        settings: dict[str, Any] = {
+        protocol: dict[str, Any] = {
             "n_classes": None if "classes" in overrides else n_classes,
-            "windows": WindowGrid.powers_of_two(20),
-            "beta": 0.1,
-            "delta": 0.1,
+            "windows": WindowRule(WindowGrid.powers_of_two(20), bound="mcdiarmid", beta=0.1, delta=0.1),
             "abstentions": "random",
             "tie_break_policy": "random",
         }
-        return cls(**(settings | overrides))
+        return cls(**(protocol | overrides))
+
+    @classmethod
+    def _from_settings(cls, plain: dict[str, Any]) -> Any:
+        return cls(**(plain | {"windows": WindowRule(**plain["windows"])}))
 
     # -- results -------------------------------------------------------------------------------
 
     @property
     def certificate(self) -> StepCertificate:
         """The current committee, and the bound on its error from the last search."""
-        return self._started().certificate
+        return self._committee_engine().certificate
 
     @property
     def committee(self) -> tuple[str, ...]:
         """Names of the current members; all labelers before the first row."""
-        return self._started().certificate.members if self.n_rows else self.labelers
+        return self.certificate.members if self.n_rows else self.labelers
 
     def facts(self) -> PanelFacts:
         """Return what the current window says of the panel.
 
         `worst_case(model.facts(), model.committee)` certifies the committee for the current window, with a proof.
         """
-        return self._started().facts()
-
-    @property
-    def reach(self) -> int:
-        """How many rows before a block, with their numbers, decide its labels."""
-        return self.windows[-1] + self.search_every
+        return self._committee_engine().facts()
 
     def _describe_labelers(self) -> list[str]:
         now = self.certificate
@@ -189,20 +172,12 @@ class CommitteeLabelModel(AdaptiveLabelModel):
 
     # -- engine --------------------------------------------------------------------------------
 
-    def _engine_for(self, roster: Roster) -> Engine:
-        self._joining = roster.names  # accuracies are declared by name
-        try:
-            return super()._engine_for(roster)
-        finally:
-            self._joining = ()
-
-    def _plan(self, n_labelers: int) -> SearchPlan:
-        if n_labelers > MAX_LABELERS:
+    def _plan(self, names: tuple[str, ...]) -> SearchPlan:
+        if len(names) > MAX_LABELERS:
             raise SettingError(
-                f"a committee can be searched among {MAX_LABELERS} labelers at most, not {n_labelers}; name the ones to"
-                " use with labelers=[...], or make families of them with groups="
+                f"a committee can be searched among {MAX_LABELERS} labelers at most, not {len(names)}; name the ones to"
+                " use with labelers=[...], or make groups of them with groups="
             )
-        names = self._joining or self._roster.names
         at_least, known = 1.0 / self._form.n_classes + self.tau, self.known_accuracies or {}
         return SearchPlan(
             labelers=names,
@@ -210,28 +185,25 @@ class CommitteeLabelModel(AdaptiveLabelModel):
             every=self.search_every,
             largest=self.largest,
             allowance=self.allowance,
-            delta=self.delta,
-            n_windows=len(self.windows),
+            delta=self.windows.delta,
+            n_windows=len(self.windows.grid),
             n_classes=self._form.n_classes,
             random_votes=self.abstentions == "random",
         )
 
-    def _new_engine(self, n_labelers: int) -> Any:
-        return CommitteeEngine(WindowEngine(self._rule(n_labelers), n_labelers, self.n_jobs), self._plan(n_labelers))
+    def _new_engine(self, roster: Roster) -> Any:
+        return CommitteeEngine(super()._new_engine(roster), self._plan(roster.names))
 
-    def _grown(self, engine: Engine, newcomers: Codes) -> Engine:
-        assert isinstance(engine, CommitteeEngine)
-        width = engine.n_labelers + newcomers.shape[1]
-        inner = engine.inner.joined_by(newcomers, self._rule(width))
-        return CommitteeEngine(inner, self._plan(width), engine.certificate)
+    def _widen_engine(self, engine: Any, roster: Roster) -> Any:
+        inner = super()._widen_engine(engine.inner, roster)
+        return CommitteeEngine(inner, self._plan(roster.names), engine.certificate)
 
-    def _first_vote(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
-        return plain_vote(rows, draws, self._form.n_classes)
+    def _first_vote(self, codes: Codes, draws: Floats) -> tuple[Ints, Floats]:
+        return majority_vote(codes, draws, self._form.n_classes)
 
-    def _started(self) -> Any:
-        if not isinstance(self._engine, CommitteeEngine) or not self.n_rows:
-            raise DriftvoteError("there is no committee yet: the model has seen no rows")
-        return self._engine
+    def _committee_engine(self) -> CommitteeEngine:
+        engine: Any = self._fitted_engine()
+        return engine  # type: ignore[no-any-return]
 
 
 def _check_number(name: str, value: Any, highest: float, meaning: str) -> float:
@@ -305,103 +277,91 @@ class SearchPlan:
         return facts.with_random_votes() if self.random_votes else facts
 
 
-class CommitteeEngine(Engine):
+class CommitteeEngine:
     """A window engine, run in segments that end where a search is due, and the committee of the last search."""
 
-    def __init__(self, inner: WindowEngine, plan: SearchPlan, certificate: StepCertificate | None = None) -> None:
+    def __init__(self, inner: Engine, plan: SearchPlan, certificate: StepCertificate | None = None) -> None:
         self.inner = inner
         self.plan = plan
-        self.n_labelers = inner.n_labelers
-        self.n_classes = inner.n_classes
         # Before the first search all labelers vote, and nothing is certified.
         self.certificate = certificate or StepCertificate(plan.labelers, 1.0, 0, 0, 2.0)
 
-    # What the model and the replay ask of the window engine.
+    def __getattr__(self, name: str) -> Any:
+        """Whatever concerns the window is that of the window engine."""
+        if name == "inner":  # not there yet, while a copy is made
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
     @property
-    def n_rows(self) -> int:
-        return self.inner.n_rows
+    def memory_rows(self) -> int | None:
+        """How many rows before a row, with their numbers, decide its label."""
+        return (self.inner.memory_rows or 0) + self.plan.every
 
     @property
     def nbytes(self) -> int:
+        """Bytes of state."""
         return self.inner.nbytes + sum(array.nbytes for array in self._search_arrays().values())
-
-    @property
-    def rule(self) -> Rule:
-        return self.inner.rule
-
-    @property
-    def state(self) -> Any:
-        return self.inner.state
-
-    def remembered(self) -> int:
-        return self.inner.remembered()
-
-    def _window_sums(self) -> tuple[Ints, Ints, int]:
-        """Return pair sums and votes of the current window, and its rows."""
-        memory, rule = self.inner.state.memory, self.inner.rule
-        level = choose_level(memory, rule, nothing_known(rule))
-        return memory.sums[level], memory.votes[level], min(int(rule.sizes[level]), self.n_rows)
 
     # -- rows ----------------------------------------------------------------------------------
 
-    def label(self, rows: Codes, draws: Floats) -> Labeled:
-        parts: list[Any] = []
+    def label(self, rows: Codes, draws: Floats, verified: Ints = NO_CLASSES) -> Labeled:
+        """Learn from each row, then label it."""
+        parts: list[Estimates] = []
         certificates, searches = [self.certificate], np.empty(len(rows), np.int64)
         for segment in self._segments(len(rows)):
             parts.append(self.inner.label(rows[segment], draws[segment]).estimates)
             searches[segment] = len(certificates) - 1
-            if self._search_if_due():
+            if self.plan.last_search(self.inner.n_rows) == self.inner.n_rows:
+                self.search()
                 searches[segment.stop - 1] = len(certificates)
                 certificates.append(self.certificate)
-        base = parts[0] if len(parts) == 1 else WindowEstimates.joined(parts)
-        estimates = CommitteeEstimates(base, self.plan.labelers, certificates, searches)
+        estimates = CommitteeEstimates(Estimates.join(parts), self.plan.labelers, certificates, searches)
         labels, proba = self._vote(rows, draws, estimates.membership)
         return Labeled(labels, proba, estimates)
 
-    def learn(self, rows: Codes) -> None:
-        for segment in self._segments(len(rows)):
-            self.inner.learn(rows[segment])
-            self._search_if_due()
-
     def predict(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
+        """Label rows by the current committee; learn nothing."""
         return self._vote(rows, draws, _membership(self.certificate, self.plan.labelers))
 
     def _vote(self, rows: Codes, draws: Floats, membership: Bools) -> tuple[Ints, Floats]:
-        return plain_vote(np.where(membership, rows, rows.dtype.type(-1)), draws, self.n_classes)
+        return majority_vote(np.where(membership, rows, rows.dtype.type(-1)), draws, self.plan.n_classes)
 
     def current(self) -> Estimates:
-        if not self.n_rows:
-            return EqualEstimates(1, self.n_labelers, self.n_classes, window=0)
+        """Return the estimates after the rows seen, as for one row."""
+        if not self.inner.n_rows:
+            return self.inner.current()
         return CommitteeEstimates(self.inner.current(), self.plan.labelers, [self.certificate], np.zeros(1, np.int64))
 
     def _segments(self, n_rows: int) -> Iterator[slice]:
         """Yield the parts of a chunk up to each search; each part must be learned before the next one is asked for."""
         begin = 0
         while begin < n_rows:
-            end = min(n_rows, begin + self.plan.next_search(self.n_rows) - self.n_rows)
+            end = min(n_rows, begin + self.plan.next_search(self.inner.n_rows) - self.inner.n_rows)
             yield slice(begin, end)
             begin = end
 
     # -- searches ------------------------------------------------------------------------------
 
-    def _search_if_due(self) -> bool:
-        due = self.plan.last_search(self.n_rows) == self.n_rows
-        if due:
-            self.search()
-        return due
-
     def search(self) -> None:
         """Choose the committee anew, from the current window."""
-        _, votes, window = self._window_sums()
+        _, votes, window = self.inner.window_sums()
         best = find_committee(self.facts(), self.plan.largest)
         allowance, _ = self.plan.allowances(votes, window)
-        self.certificate = StepCertificate(best.members, best.bound, self.n_rows, window, allowance)
+        self.certificate = StepCertificate(best.members, best.bound, self.inner.n_rows, window, allowance)
 
     def facts(self) -> PanelFacts:
         """Return what the current window says of the panel."""
-        return self.plan.facts(*self._window_sums())
+        return self.plan.facts(*self.inner.window_sums())
 
     # -- state ---------------------------------------------------------------------------------
+
+    def start_at(self, row: int, before: Codes) -> None:
+        """Move an engine without rows to row `row` of a stream whose last rows are `before`."""
+        last = self.plan.last_search(row)
+        self.inner.start_at(last, before[: len(before) - (row - last)])
+        self.search()
+        if last < row:
+            self.inner.label(before[len(before) - (row - last) :], np.zeros(0))
 
     def _search_arrays(self) -> Arrays:
         last = self.certificate
@@ -411,14 +371,16 @@ class CommitteeEngine(Engine):
             "committee_bound": np.array([last.bound, last.allowance]),
         }
 
-    def arrays(self) -> Arrays:
-        return self.inner.arrays() | self._search_arrays()
+    def to_arrays(self) -> Arrays:
+        """Return the state as named arrays."""
+        return self.inner.to_arrays() | self._search_arrays()
 
     def restore(self, arrays: Arrays) -> None:
+        """Take over a saved state."""
         self.inner.restore(arrays)
-        expect(arrays, "committee_search", np.int64, (2,))
-        expect(arrays, "committee_members", np.bool_, (self.n_labelers,))
-        expect(arrays, "committee_bound", np.float64, (2,))
+        check_array(arrays, "committee_search", np.int64, (2,))
+        check_array(arrays, "committee_members", np.bool_, (len(self.plan.labelers),))
+        check_array(arrays, "committee_bound", np.float64, (2,))
         row, window = arrays["committee_search"].tolist()
         bound, allowance = arrays["committee_bound"].tolist()
         members = tuple(np.array(self.plan.labelers)[arrays["committee_members"]].tolist())
@@ -431,13 +393,13 @@ def _membership(certificate: StepCertificate, labelers: tuple[str, ...]) -> Bool
     return np.array([name in certificate.members for name in labelers])
 
 
-class CommitteeEstimates(WindowEstimates):
-    """Estimates of the window; weights are 1 for the members of the row's committee and 0 for the others."""
+class CommitteeEstimates(Estimates):
+    """Estimates of the window; the votes of the members of the row's committee weigh 1, and those of others 0."""
 
     def __init__(
-        self, base: Any, labelers: tuple[str, ...], certificates: list[StepCertificate], searches: Ints
+        self, window: Estimates, labelers: tuple[str, ...], certificates: list[StepCertificate], searches: Ints
     ) -> None:
-        super().__init__(base.weighing, base.votes, base.windows, base.rule)
+        super().__init__(window.panel, window.fits, window.places)
         self.labelers = labelers
         self.certificates = certificates
         self.searches = searches  # (rows,): which certificate holds
@@ -447,9 +409,8 @@ class CommitteeEstimates(WindowEstimates):
         """(rows, labelers): whether the labeler is a member."""
         return np.array([_membership(one, self.labelers) for one in self.certificates])[self.searches]
 
-    @cached_property
-    def weights(self) -> Floats:
-        return self.membership.astype(np.float64)
+    def vote_weights(self, rows: Codes) -> Floats:
+        return np.where(rows >= 0, self.membership, 0.0)
 
     @property
     def error_bounds(self) -> Floats:
@@ -464,11 +425,11 @@ class CommitteeEstimates(WindowEstimates):
         return CommitteeEstimates(super().__getitem__(rows), self.labelers, self.certificates, self.searches[rows])
 
     @classmethod
-    def joined(cls, parts: Sequence[Any]) -> CommitteeEstimates:
+    def join(cls, parts: Sequence[Any]) -> CommitteeEstimates:
+        """Return the estimates of one part after the other."""
         certificates: list[StepCertificate] = []
         searches = []
         for part in parts:
             searches.append(part.searches + len(certificates))
             certificates += part.certificates
-        base = WindowEstimates.joined(parts)
-        return cls(base, parts[-1].labelers, certificates, np.concatenate(searches))
+        return cls(super().join(parts), parts[-1].labelers, certificates, np.concatenate(searches))

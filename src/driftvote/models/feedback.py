@@ -1,109 +1,146 @@
-"""Verified labels: somebody says, at any time later, what a row really is."""
+"""Verified labels: which row an id or a number means, and what the model is told about it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from driftvote.errors import FeedbackError
-from driftvote.inputs import Batch, plain_id, to_list
-from driftvote.models.engine import Engine
-from driftvote.models.families import Families
-from driftvote.models.tally_engine import ConfusionEngine
-from driftvote.votes import Roster, VoteFormat, is_missing
+from driftvote.arrays import Arrays
+from driftvote.core.engine import Engine
+from driftvote.errors import FeedbackError, StateError
+from driftvote.inputs import Id, plain_id, to_list
+from driftvote.votes import VoteFormat, is_missing
 
-if TYPE_CHECKING:
-    from driftvote.models.id_book import IdBook
+BYTES_AN_ID = 200
+"""Two entries of a dict, a text and a list, beside the letters: a rough figure for `state_nbytes`."""
 
 
-class Feedback:
-    """`feedback`, and the reading of ids and verified labels that come with the rows."""
+class FeedbackBook:
+    """The ids of the rows that are remembered. An id may occur more than once; a number and its text are one id."""
 
-    _form: VoteFormat
-    _roster: Roster
-    _families: Families
-    _engine: Engine | None
+    def __init__(self) -> None:
+        self.by_row: dict[int, Id] = {}  # rows in increasing order, so the oldest is always first
+        self.rows: dict[str, list[int]] = {}
+        self.n_numbers = 0
+        self.n_letters = 0
 
-    def feedback(self, row_or_id: Any, label: Any = None, *, by: str | None = None, replace: bool = False) -> None:
-        """Say what rows really are; the model learns from it from now on.
+    def __len__(self) -> int:
+        return len(self.by_row)
 
-        Parameters
-        ----------
-        row_or_id
-            Which row: its number in the stream, from 0 (`model.n_rows` before it was fed), or its id. Many at once: a
-            list or an array of them, or a dict {row_or_id: label}. As far back as the largest window reaches.
-        label
-            The class of the row; of many rows, a list or array as long.
-        by
-            `"row"` or `"id"`. Without it numbers are rows and text is an id; say it if your ids are numbers.
-        replace
-            Correct what was verified before. Without it a row that is verified already is refused.
+    @property
+    def nbytes(self) -> int:
+        """Bytes, roughly."""
+        return BYTES_AN_ID * len(self) + self.n_letters
 
-        All or nothing: if anything is refused, nothing has changed. Needs `estimator="confusion"`.
+    def add(self, first_row: int, ids: Sequence[Id | None]) -> None:
+        """Add the ids of rows from `first_row` on; None is no id."""
+        for row, value in enumerate(ids, first_row):
+            if value is not None:
+                text = str(value)
+                self.by_row[row] = value
+                self.rows.setdefault(text, []).append(row)
+                self.n_numbers += isinstance(value, int)
+                self.n_letters += len(text)
 
-        Examples
-        --------
-        >>> from driftvote import AdaptiveLabelModel
-        >>> model = AdaptiveLabelModel(classes=["ham", "spam"])
-        >>> _ = model.update(["ham", "spam", "ham"], id="mail-1")
-        >>> _ = model.update(["ham", "ham", "ham"], id="mail-2")
-        >>> model.feedback("mail-1", "spam")
-        >>> model.feedback({1: "ham"})
-        >>> model.verified
-        {0: 'spam', 1: 'ham'}
-        """
-        engine = self._learner()
+    def forget(self, before: int) -> None:
+        """Drop rows that are no longer remembered."""
+        while self.by_row and (row := next(iter(self.by_row))) < before:
+            value = self.by_row.pop(row)
+            text = str(value)
+            self.rows[text].remove(row)
+            if not self.rows[text]:
+                del self.rows[text]
+            self.n_numbers -= isinstance(value, int)
+            self.n_letters -= len(text)
+
+    def verify(
+        self, row_or_id: Any, label: Any, by: str | None, replace: bool, engine: Engine, form: VoteFormat
+    ) -> None:
+        """Check everything, then set the classes of the rows; `LabelModel.feedback` has the parameters."""
         if by not in (None, "row", "id"):
             raise FeedbackError(f"by must be 'row' or 'id', not {by!r}")
-        keys, labels = _pairs(row_or_id, label)
-        if engine is None:
-            raise FeedbackError("there is no row to verify yet: the model has seen no rows")
-        rows = [_row_of(key, by, engine) for key in keys]
-        codes = [self._class_code(value, row) for value, row in zip(labels, rows, strict=True)]
-        _check_new(rows, engine, replace, self._form)
+        keys, labels = _pair_up(row_or_id, label)
+        rows = [self._find_row(key, by, engine) for key in keys]
+        codes = [_class_code(value, row, form) for value, row in zip(labels, rows, strict=True)]
+        _check_new(rows, engine, replace, form)
         if rows:
             engine.verify(np.array(rows, np.int64), np.array(codes, np.int64))
 
-    @property
-    def verified(self) -> dict[int, Any]:
-        """The rows that are verified and still remembered: {row number: class}."""
-        if not isinstance(self._engine, ConfusionEngine):
-            return {}
-        rows, codes = self._engine.verified()
-        return {row: self._form.decode_one(code) for row, code in zip(rows.tolist(), codes.tolist(), strict=True)}
-
-    def _learner(self) -> ConfusionEngine | None:
-        """The engine, of a model that learns from verified labels."""
-        if getattr(self, "estimator", None) != "confusion":
+    def _find_row(self, key: Any, by: str | None, engine: Engine) -> int:
+        """Return the number of a remembered row."""
+        if is_missing(key):
+            raise FeedbackError(f"{key!r} is neither a row number nor an id")
+        value = plain_id(key)
+        assert value is not None
+        if by == "row" and not isinstance(value, int):
+            raise FeedbackError(f"rows are whole numbers from 0, not {key!r}; say by='id' if it is an id")
+        if by == "id" or not isinstance(value, int):
+            return self._find_id(value, engine)
+        if by is None and self.n_numbers:
             raise FeedbackError(
-                f"{type(self).__name__} as it is set does not learn from verified labels; use"
-                " AdaptiveLabelModel(estimator='confusion'), the default"
+                f"{value} may be a row number or an id, because ids of this stream are numbers; say by='row' or by='id'"
             )
-        return self._engine if isinstance(self._engine, ConfusionEngine) else None
-
-    def _class_code(self, value: Any, row: int) -> int:
-        code = -1 if is_missing(value) else self._form.code_of(value)
-        if code < 0:
-            what = "the abstention" if code == -1 and not is_missing(value) else "not a class"
+        n_rows, memory = engine.n_rows, engine.largest_window
+        if value < 0:
+            raise FeedbackError(f"row {value}: rows are counted from 0, the first row of the stream")
+        if value >= n_rows:
             raise FeedbackError(
-                f"row {row} cannot be verified as {value!r}: it is {what}; the classes are {self._form.show_classes()}"
+                f"row {value} is not there yet: {n_rows} rows have been seen, the last one is row {n_rows - 1}"
             )
-        return code
+        if value < n_rows - memory:
+            raise FeedbackError(
+                f"row {value} is too long past: the largest window is {memory} rows, so rows before"
+                f" {n_rows - memory} are forgotten"
+            )
+        return value
 
-    def _read(self, data: Any, **keys: Any) -> Batch:
-        """A batch with its ids and verified labels."""
-        if keys.get("ids") is not None or keys.get("verified") is not None:
-            self._learner()
-        batch = self._families.read(data, self._form, self._roster, **keys)
-        if getattr(self, "estimator", None) != "confusion":
-            batch.ids = None  # tasks are ids, but this model has no use for them
-        return batch
+    def _find_id(self, value: Id, engine: Engine) -> int:
+        rows = [row for row in self.rows.get(str(value), []) if row >= engine.n_rows - engine.largest_window]
+        if not rows:
+            why = "no row has come with an id; pass ids= (or id=) with the rows"
+            if len(self):
+                remembered = min(engine.n_rows, engine.largest_window)
+                why = f"of the last {remembered} rows, which are remembered, none has it"
+            raise FeedbackError(f"id {value!r} is unknown: {why}")
+        if len(rows) > 1:
+            raise FeedbackError(
+                f"id {value!r} is ambiguous: rows {rows[-2]} and {rows[-1]} both have it; verify by row number"
+            )
+        return rows[0]
+
+    def to_arrays(self) -> Arrays:
+        """Return the ids as arrays: all letters in one, because a column as wide as the longest id could be huge."""
+        texts = [str(value).encode("utf-8", "surrogatepass") for value in self.by_row.values()]
+        return {
+            "id_rows": np.array(list(self.by_row), np.int64),
+            "id_numbers": np.array([isinstance(value, int) for value in self.by_row.values()], np.bool_),
+            "id_ends": np.cumsum([len(text) for text in texts], dtype=np.int64),
+            "id_letters": np.frombuffer(b"".join(texts), np.uint8),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, n_rows: int) -> FeedbackBook:
+        """Return the book of saved arrays, or raise an error if they cannot be ids of so many rows."""
+        try:
+            rows, numbers, ends, letters = (arrays[name] for name in ("id_rows", "id_numbers", "id_ends", "id_letters"))
+            book, begin = cls(), 0
+            whole = letters.tobytes()
+            in_order = (np.diff(rows) > 0).all() and (np.diff(ends, prepend=0) >= 0).all()
+            if len(rows) and not (in_order and rows[0] >= 0 and rows[-1] < n_rows and ends[-1] == len(whole)):
+                raise ValueError("rows or letters out of order")
+            for row, number, end in zip(rows.tolist(), numbers.tolist(), ends.tolist(), strict=True):
+                text = whole[begin:end].decode("utf-8", "surrogatepass")
+                book.add(row, [int(text) if number else text])
+                begin = end
+        except (KeyError, ValueError, TypeError) as problem:
+            raise StateError(f"the state's ids cannot be read ({problem})") from problem
+        return book
 
 
-def _pairs(row_or_id: Any, label: Any) -> tuple[list[Any], list[Any]]:
-    """Keys and labels side by side, whether one was given or many."""
+def _pair_up(row_or_id: Any, label: Any) -> tuple[list[Any], list[Any]]:
+    """Return keys and labels side by side, whether one was given or many."""
     if isinstance(row_or_id, Mapping):
         if label is not None:
             raise FeedbackError("a dict holds rows and labels already; leave the second argument out")
@@ -119,52 +156,18 @@ def _pairs(row_or_id: Any, label: Any) -> tuple[list[Any], list[Any]]:
     return keys, labels
 
 
-def _row_of(key: Any, by: str | None, engine: ConfusionEngine) -> int:
-    """The number of a row that is remembered."""
-    if is_missing(key):
-        raise FeedbackError(f"{key!r} is neither a row number nor an id")
-    value = plain_id(key)
-    assert value is not None
-    book = engine.ids
-    if by == "row" and not isinstance(value, int):
-        raise FeedbackError(f"rows are whole numbers from 0, not {key!r}; say by='id' if it is an id")
-    if by == "id" or not isinstance(value, int):
-        return _row_of_id(value, book, engine)
-    if by is None and book.n_numbers:
+def _class_code(value: Any, row: int, form: VoteFormat) -> int:
+    code = -1 if is_missing(value) else form.code_of(value)
+    if code < 0:
+        what = "the abstention" if code == -1 and not is_missing(value) else "not a class"
         raise FeedbackError(
-            f"{value} may be a row number or an id, because ids of this stream are numbers; say by='row' or by='id'"
+            f"row {row} cannot be verified as {value!r}: it is {what}; the classes are {form.show_classes()}"
         )
-    n_rows, reach = engine.n_rows, engine.reach
-    if value < 0:
-        raise FeedbackError(f"row {value}: rows are counted from 0, the first row of the stream")
-    if value >= n_rows:
-        raise FeedbackError(
-            f"row {value} is not there yet: {n_rows} rows have been seen, the last one is row {n_rows - 1}"
-        )
-    if value < n_rows - reach:
-        raise FeedbackError(
-            f"row {value} is too long past: the largest window is {reach} rows, so rows before {n_rows - reach} are"
-            " forgotten"
-        )
-    return value
+    return code
 
 
-def _row_of_id(value: str | int, book: IdBook, engine: ConfusionEngine) -> int:
-    found = [row for row in book.find(value) if row >= engine.n_rows - engine.reach]
-    if not found:
-        why = "no row has come with an id; pass ids= (or id=) with the rows"
-        if len(book):
-            why = f"of the last {min(engine.n_rows, engine.reach)} rows, which are remembered, none has it"
-        raise FeedbackError(f"id {value!r} is unknown: {why}")
-    if len(found) > 1:
-        raise FeedbackError(
-            f"id {value!r} is ambiguous: rows {found[-2]} and {found[-1]} both have it; verify by row number"
-        )
-    return found[0]
-
-
-def _check_new(rows: list[int], engine: ConfusionEngine, replace: bool, form: VoteFormat) -> None:
-    """Nobody twice in one call, and nobody again without saying so."""
+def _check_new(rows: list[int], engine: Engine, replace: bool, form: VoteFormat) -> None:
+    """Refuse a row that is named twice, and one that is verified already without `replace`."""
     seen: set[int] = set()
     for row in rows:
         if row in seen:

@@ -1,30 +1,143 @@
-"""What comes back for many rows: a `LabeledStream`."""
+"""What labeling gives back: a `LabeledStream` for many rows, a `Step` for one, and an `Explanation` of a label."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from driftvote import settings
+from driftvote.arrays import Codes, Floats, Ints
+from driftvote.core.engine import Estimates, Labeled
+from driftvote.core.voting import majority_vote
+from driftvote.drift.bands import bound_half_width, calibrated_half_width
 from driftvote.drift.events import DriftEvent
-from driftvote.errors import VoteError
-from driftvote.inputs import Origin, make_frame
-from driftvote.kernels.layout import Codes, Floats, Ints
-from driftvote.models.estimates import Estimates
-from driftvote.models.explaining import Explanation, explained
-from driftvote.models.step import Step
-from driftvote.models.timelines import bands_of, timeline_columns, whole_number
+from driftvote.errors import SettingError, VoteError
+from driftvote.inputs import ARRAY, Origin, make_frame
 from driftvote.votes import VoteFormat
+
+if TYPE_CHECKING:
+    from driftvote.committee import StepCertificate
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """One labeler's part in a label.
+
+    Attributes
+    ----------
+    labeler: its name.
+    vote: the class it voted for; None where it abstained.
+    weight: log-odds that its vote added to that class; 0 where it abstained.
+    accuracy: how often it is right when it votes, as estimated then.
+    for_label: whether it voted for the label.
+    """
+
+    labeler: str
+    vote: Any
+    weight: float
+    accuracy: float
+    for_label: bool
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Why a row got its label.
+
+    Attributes
+    ----------
+    label, probability: the label, in the caller's class values, and how likely it is.
+    proba: probability of each class.
+    majority: what a plain majority says; the abstention value where it is tied.
+    window: rows that the weights were estimated from.
+    votes: one `Contribution` for each labeler, the heaviest first, abstentions last.
+    row: number of the row in the stream; None for a row that was not learned from.
+    """
+
+    label: Any
+    probability: float
+    proba: dict[Any, float]
+    majority: Any
+    window: int
+    votes: tuple[Contribution, ...]
+    row: int | None = None
+
+    @property
+    def overruled(self) -> bool:
+        """Whether the label is not the majority's."""
+        return bool(self.label != self.majority)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self) | {"overruled": self.overruled, "votes": [asdict(vote) for vote in self.votes]}
+
+    def __str__(self) -> str:
+        row = "row" if self.row is None else f"row {self.row:,}"
+        label = f"{row}: {self.label!r} with probability {self.probability:.3f}, from the last {self.window:,} rows"
+        majority = f"the majority says {self.majority!r}" if self.overruled else "the majority says the same"
+        width = max((len(vote.labeler) for vote in self.votes), default=0)
+        lines = [
+            f"  {vote.labeler:<{width}}  {vote.vote!r} {vote.weight:+.2f}  (right {vote.accuracy:.0%} of the time)"
+            for vote in self.votes
+            if vote.vote is not None
+        ]
+        silent = [vote.labeler for vote in self.votes if vote.vote is None]
+        return "\n".join([f"{label}; {majority}", *lines, *([f"  no vote: {', '.join(silent)}"] if silent else [])])
+
+
+def explain_row(
+    votes: Codes, code: int, proba: Floats, estimates: Estimates, form: VoteFormat, names: tuple[str, ...]
+) -> Explanation:
+    """Return the explanation of one row: `votes` are its codes, `estimates` those of this row alone."""
+    majority = int(majority_vote(votes[None], np.zeros(0), form.n_classes)[0][0])
+    weights = estimates.vote_weights(votes[None])[0].tolist()
+    parts = [
+        Contribution(
+            labeler=name,
+            vote=form.decode_one(int(votes[place])) if votes[place] >= 0 else None,
+            weight=weights[place],
+            accuracy=float(estimates.accuracies[0, place]),
+            for_label=bool(votes[place] >= 0 and votes[place] == code),
+        )
+        for place, name in enumerate(names)
+    ]
+    return Explanation(
+        label=form.decode_one(code),
+        probability=float(proba.max()),
+        proba=dict(zip(form.classes, proba.tolist(), strict=True)),
+        majority=form.decode_one(majority),
+        window=int(estimates.windows[0]),
+        votes=tuple(sorted(parts, key=lambda part: (part.vote is None, -abs(part.weight)))),
+    )
+
+
+def accuracy_bands(
+    estimates: Estimates, kind: str = "calibrated", tau: float = 0.1, delta: float = 0.1
+) -> tuple[Floats, Floats]:
+    """Return lower and upper ends of a band around each accuracy; see `LabeledStream.bands`."""
+    settings.one_of("kind", kind, ("calibrated", "bound"))
+    panel, accuracies, k = estimates.panel, estimates.accuracies, estimates.panel.n_classes
+    if panel.estimator.bands is None:
+        return np.zeros(accuracies.shape), np.ones(accuracies.shape)  # nothing is estimated
+    windows = estimates.windows.astype(np.float64)
+    if kind == "bound":
+        for name, value, most in (("tau", tau, 1.0 - 1.0 / k), ("delta", delta, 1.0)):
+            if not 0.0 < value <= most:
+                raise SettingError(f"{name} must lie above 0 and be at most {most:.4g}, not {value!r}")
+        half = bound_half_width(windows, panel.n_labelers, k, panel.n_windows, float(delta), float(tau))[:, None]
+    else:
+        half = calibrated_half_width(accuracies, estimates.coverage, windows, k, panel.diluted, panel.estimator.bands)
+    return np.maximum(accuracies - half, 0.0), np.minimum(accuracies + half, 1.0)
 
 
 class LabeledStream:
-    """Labels of a chunk of rows, with all that they were made from.
+    """Labels of a chunk of rows, with what they were made from.
 
-    Rows are in time order; arrays have one entry, or one line, a row.
+    Rows are in time order; arrays have one entry, or one line, for each row.
 
     Attributes
     ----------
@@ -39,7 +152,7 @@ class LabeledStream:
     n_votes
         How many labelers did not abstain on the row.
     events
-        Drift events (`DriftEvent`) that were noticed at these rows, in order.
+        Drift events (`DriftEvent`) that were detected at these rows, in order.
     first_row
         Number of the first of these rows in the stream.
     labelers, classes
@@ -57,42 +170,44 @@ class LabeledStream:
 
     def __init__(
         self,
-        codes: Ints,
-        proba: Floats,
-        estimates: Estimates,
-        rows: Codes,
+        labeled: Labeled,
+        votes: Codes,
         form: VoteFormat,
         labelers: tuple[str, ...],
-        origin: Origin | None = None,
+        origin: Origin = ARRAY,
         events: Sequence[DriftEvent] | None = None,
         first_row: int = 0,
     ) -> None:
-        self.codes = codes
-        self.proba = proba
-        self._rows = rows
+        self.codes = labeled.labels
+        self.proba = labeled.proba
+        self.votes = votes  # class codes, -1 abstains: rows x labelers
         self.labelers = labelers
-        self._estimates = estimates
-        self._form = form
-        self._origin = origin or Origin()
-        self.events = list(events or ())
-        self.watched = events is not None  # whether anybody looked for events
         self.first_row = first_row
+        self.events = list(events or ())
+        self.looked_for_events = events is not None
+        self._estimates = labeled.estimates
+        self._form = form
+        self._origin = origin
 
     @property
     def labels(self) -> npt.NDArray[Any]:
+        """The labels in the caller's own class values."""
         return self._form.decode(self.codes)
 
     @property
     def classes(self) -> tuple[Any, ...]:
+        """Class values, in the order of `proba`."""
         return self._form.classes
 
     @cached_property
     def n_votes(self) -> Ints:
+        """How many labelers did not abstain, at each row."""
         # Counted when asked for: it costs as much as a majority vote.
-        return np.asarray((self._rows >= 0).sum(axis=1))
+        return np.asarray((self.votes >= 0).sum(axis=1))
 
     @property
     def windows(self) -> Ints:
+        """How many rows, this one included, the estimates were made from."""
         return self._estimates.windows
 
     @property
@@ -102,7 +217,7 @@ class LabeledStream:
 
     @property
     def accuracies(self) -> Floats:
-        """Accuracy of each labeler when it votes, at each row; in [0, 1], before `clip` limits the weights."""
+        """Accuracy of each labeler when it votes, at each row."""
         return self._estimates.accuracies
 
     @property
@@ -110,19 +225,20 @@ class LabeledStream:
         """Accuracy with every abstention counted as a blind guess: 1/K + coverage (accuracy - 1/K)."""
         return self._estimates.diluted_accuracies
 
-    @property
+    @cached_property
     def weights(self) -> Floats:
-        """What a vote of each labeler counted at each row."""
-        return self._estimates.weights
-
-    def vote_weights(self, votes: Codes) -> Floats:
-        """Log-odds that each of these votes (class codes, columns as in `labelers`) added to its class on its row."""
-        return np.where(votes >= 0, self._estimates.vote_weights(votes), 0.0)
+        """Log-odds that each vote added to its class on its row; 0 where the labeler abstained."""
+        return self._estimates.vote_weights(self.votes)
 
     @property
     def coverage(self) -> Floats:
         """Share of the rows in the window on which each labeler voted."""
         return self._estimates.coverage
+
+    @property
+    def calibrated_for(self) -> str | None:
+        """The label model whose calibrated bands fit the accuracies; None where nothing is estimated."""
+        return self._estimates.panel.estimator.bands
 
     @property
     def error_bounds(self) -> Floats | None:
@@ -139,27 +255,22 @@ class LabeledStream:
     def __getitem__(self, place: int | slice) -> Step | LabeledStream:
         if not isinstance(place, slice):
             return Step(self, range(len(self))[place])
-        origin = self._origin
-        kept = replace(
-            origin,
-            index=None if origin.index is None else origin.index[place],
-            tasks=None if origin.tasks is None else origin.tasks[place],
-        )
+        places, origin = range(len(self))[place], self._origin
         return LabeledStream(
-            self.codes[place],
-            self.proba[place],
-            self._estimates[place],
-            self._rows[place],
+            Labeled(self.codes[place], self.proba[place], self._estimates[place]),
+            self.votes[place],
             self._form,
             self.labelers,
-            kept,
-            self._events_at(range(len(self))[place]),
-            self.first_row + range(len(self))[place].start,
+            replace(
+                origin,
+                index=None if origin.index is None else origin.index[place],
+                tasks=None if origin.tasks is None else origin.tasks[place],
+            ),
+            [event for event in self.events if event.row - self.first_row in places]
+            if self.looked_for_events
+            else None,
+            self.first_row + places.start,
         )
-
-    def _events_at(self, places: range) -> list[DriftEvent] | None:
-        found = [event for event in self.events if event.row - self.first_row in places]
-        return found if self.watched else None
 
     def __iter__(self) -> Iterator[Step]:
         return (Step(self, row) for row in range(len(self)))
@@ -168,7 +279,7 @@ class LabeledStream:
         return f"LabeledStream({len(self)} rows, {len(self.labelers)} labelers, classes {list(self.classes)})"
 
     def explain(self, row: int = -1) -> Explanation:
-        """Why a row (its place among these rows) got its label; `print` it.
+        """Return why a row (its place among these rows) got its label; `print` it.
 
         >>> from driftvote import AdaptiveLabelModel
         >>> out = AdaptiveLabelModel.paper().label_stream([[1, 1, 0], [0, 0, 1], [1, 1, 1], [0, 0, -1]])
@@ -179,34 +290,42 @@ class LabeledStream:
           labeler_2  0 +2.20  (right 100% of the time)
         """
         place = range(len(self))[row]
-        estimates = self._estimates[place : place + 1]
-        codes, proba = self._rows[place], self.proba[place]
-        told = explained(codes, int(self.codes[place]), proba, estimates, self._form, self.labelers)
-        return replace(told, row=self.first_row + place)
+        estimates, code = self._estimates[place : place + 1], int(self.codes[place])
+        explanation = explain_row(self.votes[place], code, self.proba[place], estimates, self._form, self.labelers)
+        return replace(explanation, row=self.first_row + place)
 
     def bands(self, kind: str = "calibrated", tau: float = 0.1, delta: float = 0.1) -> tuple[Floats, Floats]:
-        """Lower and upper ends of a band around `accuracies`, rows x labelers.
+        """Return lower and upper ends of a band around `accuracies`, rows x labelers.
 
         `"calibrated"`: held the truth 95 times in 100 in simulated streams without drift inside the window.
         `"bound"`: what the theorem promises with probability 1 - `delta` in any such stream, if every labeler is right
         with probability at least 1/K + `tau`; wide. docs/events.md has both.
         """
-        return bands_of(self._estimates, self._form.n_classes, kind, tau, delta)
+        return accuracy_bands(self._estimates, kind, tau, delta)
 
     def timeline(self, every: int | None = None, backend: str | None = None) -> Any:
-        """The labelers over time as a tidy frame: a line for each labeler of each row, or of every so many rows.
+        """Return the labelers over time as a tidy frame: a line for each labeler of each row, or of some rows.
 
         Columns: t (the row's number in the stream), labeler, accuracy, low, high (the calibrated band), coverage,
-        weight, window. `every` is chosen so that about 500 rows are told; the last row is always told.
+        weight, window. `every` is chosen so that about 500 rows are listed; the last row is always listed.
         """
-        step = max(1, -(-len(self) // 500)) if every is None else whole_number("every", every)
-        return make_frame(
-            timeline_columns(self, np.unique(np.append(np.arange(0, len(self), step), max(0, len(self) - 1)))),
-            backend or self._origin.backend or "pyarrow",
-        )
+        step = max(1, -(-len(self) // 500)) if every is None else settings.n_rows("every", every)
+        rows = np.unique(np.append(np.arange(0, len(self), step), max(0, len(self) - 1)))[: len(self)]
+        low, high = self.bands()
+        columns = {
+            "t": np.repeat(self.first_row + rows, len(self.labelers)),
+            "labeler": list(self.labelers) * len(rows),
+            "accuracy": self.accuracies[rows].ravel(),
+            "low": low[rows].ravel(),
+            "high": high[rows].ravel(),
+            "coverage": self.coverage[rows].ravel(),
+            "weight": self.weights[rows].ravel(),
+            "window": np.repeat(self.windows[rows], len(self.labelers)),
+        }
+        return make_frame(columns, backend or self._origin.backend or "pyarrow")
 
     def to_frame(self, backend: str | None = None, per_labeler: bool = False) -> Any:
-        """The labels as a frame: of the library the votes came in, or of `backend`.
+        """Return the labels as a frame: of the library the votes came in, or of `backend`.
 
         Columns: the task (after a long frame), label, probability, one probability a class, window,
         n_votes; with `per_labeler` also accuracy, weight and coverage of each labeler. A pandas frame
@@ -216,16 +335,140 @@ class LabeledStream:
         columns: dict[str, Any] = {}
         if self._origin.tasks is not None:
             columns[self._origin.task_column] = self._origin.tasks
-        said: dict[str, Any] = {"label": self.labels.tolist(), "probability": self.probability}
-        said |= self._form.by_class(self.proba)
-        said |= {"window": self.windows, "n_votes": self.n_votes}
+        results: dict[str, Any] = {"label": self.labels.tolist(), "probability": self.probability}
+        results |= self._form.by_class(self.proba)
+        results |= {"window": self.windows, "n_votes": self.n_votes}
         if per_labeler:
             for place, name in enumerate(self.labelers):
-                said[f"accuracy_{name}"] = self.accuracies[:, place]
-                said[f"weight_{name}"] = self.weights[:, place]
-                said[f"coverage_{name}"] = self.coverage[:, place]
-        clash = set(columns) & set(said)
+                results[f"accuracy_{name}"] = self.accuracies[:, place]
+                results[f"weight_{name}"] = self.weights[:, place]
+                results[f"coverage_{name}"] = self.coverage[:, place]
+        clash = set(columns) & set(results)
         if clash:
             raise VoteError(f"the task column is named {clash.pop()!r}, as one of the results is; rename it first")
-        columns |= said
-        return make_frame(columns, backend or self._origin.backend or "pyarrow", self._origin.index)
+        return make_frame(columns | results, backend or self._origin.backend or "pyarrow", self._origin.index)
+
+
+class Step:
+    """One row's label, with what it was made from.
+
+    Examples
+    --------
+    >>> from driftvote import AdaptiveLabelModel
+    >>> model = AdaptiveLabelModel(classes=["safe", "unsafe"])
+    >>> step = model.update({"judge-a": "safe", "judge-b": "safe", "judge-c": "unsafe"})
+    >>> step.label, step.window
+    ('safe', 1)
+    >>> step
+    Step(label='safe', probability=0.836, window=1, n_votes=3)
+    """
+
+    __slots__ = ("_row", "_stream")
+
+    def __init__(self, stream: LabeledStream, row: int) -> None:
+        self._stream = stream
+        self._row = row
+
+    @property
+    def _one(self) -> LabeledStream:
+        return self._stream if len(self._stream) == 1 else self._stream[self._row : self._row + 1]
+
+    @property
+    def label(self) -> Any:
+        """The label in the caller's class values, or the abstention value."""
+        return self._stream._form.decode_one(self.code)
+
+    @property
+    def code(self) -> int:
+        """The label as a class code; -1 is an abstention."""
+        return int(self._stream.codes[self._row])
+
+    @property
+    def proba(self) -> Floats:
+        """Probability of each class, in the order of `classes`."""
+        return self._stream.proba[self._row]
+
+    @property
+    def probability(self) -> float:
+        """Probability of the most likely class."""
+        return float(self.proba.max())
+
+    @property
+    def window(self) -> int:
+        """How many rows, this one included, the estimates were made from."""
+        return int(self._stream.windows[self._row])
+
+    @property
+    def n_votes(self) -> int:
+        """How many labelers did not abstain."""
+        return int(self._stream.n_votes[self._row])
+
+    @property
+    def accuracies(self) -> Floats:
+        """Accuracy of each labeler when it votes."""
+        return self._one.accuracies[0]
+
+    @property
+    def diluted_accuracies(self) -> Floats:
+        """Accuracy of each labeler with abstentions counted as blind guesses."""
+        return self._one.diluted_accuracies[0]
+
+    @property
+    def weights(self) -> Floats:
+        """Log-odds that each labeler's vote added to its class; 0 where it abstained."""
+        return self._one.weights[0]
+
+    @property
+    def coverage(self) -> Floats:
+        """Share of the rows in the window on which each labeler voted."""
+        return self._one.coverage[0]
+
+    @property
+    def certificate(self) -> StepCertificate | None:
+        """The committee behind the label and its certified error; None for models without certificates."""
+        certificate_at = getattr(self._stream._estimates, "certificate_at", None)
+        return None if certificate_at is None else certificate_at(self._row)
+
+    @property
+    def event(self) -> DriftEvent | None:
+        """The drift event that was detected at this row; None nearly always."""
+        return next((one for one in self._stream.events if one.row == self._stream.first_row + self._row), None)
+
+    def explain(self) -> Explanation:
+        """Return why the row got its label: each labeler's part in it, the window, and what the majority says."""
+        return self._stream.explain(self._row)
+
+    @property
+    def labelers(self) -> tuple[str, ...]:
+        """Names, in the order of the arrays."""
+        return self._stream.labelers
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """Class values, in the order of `proba`."""
+        return self._stream.classes
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python values, labelers and classes by name."""
+
+        def by_name(values: Floats) -> dict[str, float]:
+            return dict(zip(self.labelers, values.tolist(), strict=True))
+
+        certificate = self.certificate
+        certified = {} if certificate is None else {"certificate": certificate.to_dict()}
+        return certified | {
+            "label": self.label,
+            "probability": self.probability,
+            "proba": dict(zip(self.classes, self.proba.tolist(), strict=True)),
+            "window": self.window,
+            "n_votes": self.n_votes,
+            "accuracies": by_name(self.accuracies),
+            "weights": by_name(self.weights),
+            "coverage": by_name(self.coverage),
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"Step(label={self.label!r}, probability={self.probability:.3f},"
+            f" window={self.window}, n_votes={self.n_votes})"
+        )

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from driftvote.kernels._jit import jit
-from driftvote.kernels.layout import Bools, Codes, Floats, Ints
+from driftvote.arrays import Bools, Codes, Floats, Ints
+from driftvote.core.jit import jit
 
 Arrays = dict[str, npt.NDArray[Any]]
 

@@ -9,15 +9,12 @@ from typing import Any
 import numpy as np
 
 from driftvote._version import __version__
+from driftvote.arrays import Codes, Floats, Ints, code_dtype
+from driftvote.core.voting import majority_vote
 from driftvote.drift.bands import calibrated_half_width
 from driftvote.drift.events import DriftEvent
 from driftvote.errors import LabelerError, SettingError, VoteError
-from driftvote.kernels.fits import CROWDING, MISFIT, look_up
-from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
-from driftvote.kernels.refits import kept
-from driftvote.labels import plain_vote
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabeledStream, LabelModel, StepCertificate
-from driftvote.models.fit_estimates import FitEstimates
 from driftvote.randomness import uniforms
 from driftvote.report import data
 from driftvote.report.buckets import ONE, WEIGHT_ONE, LabeledRows, StreamCounts
@@ -132,8 +129,8 @@ class ReportBuilder:
         """
         codes = self._check(votes, out, times, ids, gold)
         self._add_labelers(out.labelers)
-        self._estimator = estimator_of(out)
-        if out.watched:
+        self._estimator = out.calibrated_for or "triplet"
+        if out.looked_for_events:
             shift = self._counts.n_rows - out.first_row
             self._events = (self._events or []) + [renumber_event(event, shift) for event in out.events]
         start, block = 0, 1 + BLOCK // max(1, len(self.labelers))
@@ -182,7 +179,7 @@ class ReportBuilder:
         votes = np.pad(votes, ((0, 0), (0, n - votes.shape[1])), constant_values=-1)
         labels = np.full((3, len(votes)), -1, np.int64)
         labels[0] = out.codes
-        labels[1] = plain_vote(votes, np.full(len(votes), -1.0), len(self.classes))[0]
+        labels[1] = majority_vote(votes, np.zeros(0), len(self.classes))[0]
         if self.has_gold:
             labels[2] = self._label_by_all_past(votes)
         by_labeler = np.ascontiguousarray(votes.T)
@@ -195,7 +192,7 @@ class ReportBuilder:
             windows=out.windows,
             accuracies=_transpose(out.accuracies, n),
             coverage=_transpose(out.coverage, n),
-            weights=_transpose(vote_weights(out, votes[:, : len(out.labelers)]), n),
+            weights=_transpose(out.weights, n),
             differs=voted & (labels[0] != labels[1]),
             doubtful=voted & ((labels[0] < 0) | (probability < self.review_below)),
         )
@@ -334,9 +331,9 @@ def from_arrays(
         raise VoteError(
             f"there are {len(votes)} rows of votes, but out= holds the labels of {len(out)}; pass the same rows"
         )
-    form = vote_format_of(model)
+    form = model.vote_format
     left_out = ("labelers", "classes", "n_jobs")  # shown elsewhere, or without effect on the labels
-    settings = {name: v for name, v in model.get_params().items() if v is not None and name not in left_out}
+    settings = {name: v for name, v in model.get_params(deep=False).items() if v is not None and name not in left_out}
     builder = ReportBuilder(
         labelers=out.labelers,
         classes=form.classes,
@@ -348,7 +345,7 @@ def from_arrays(
         review_below=review_below,
     )
     builder.add(
-        votes_of(out),
+        out.votes,
         out,
         times=None if times is None else np.asarray(times),
         ids=None if ids is None else np.asarray(ids),
@@ -367,46 +364,6 @@ def _encode_gold(gold: Any, form: VoteFormat) -> Ints:
             " unknown"
         )
     return codes
-
-
-# The report uses these facts about models and results that are not public yet.
-
-
-def vote_format_of(model: LabelModel) -> VoteFormat:
-    """How the model reads votes."""
-    return model._form
-
-
-def votes_of(out: LabeledStream) -> Codes:
-    """The labeled votes as class codes, columns as in `out.labelers`."""
-    return out._rows
-
-
-def estimator_of(out: LabeledStream) -> str:
-    """The estimator whose calibrated noise bands fit the accuracies: "triplet" or "confusion"."""
-    return "confusion" if isinstance(out._estimates, FitEstimates) else "triplet"
-
-
-def vote_weights(out: LabeledStream, votes: Codes) -> Floats:
-    """Log-odds that each vote added to its row, 0 where the labeler abstained: `out.vote_weights(votes)`, but fast."""
-    estimates, n_classes = out._estimates, len(out.classes)
-    if not isinstance(estimates, FitEstimates):
-        return out.vote_weights(votes)
-    used, place = np.unique(estimates.places, return_inverse=True)
-    by_class = np.empty((len(used), votes.shape[1], n_classes))  # weight of a lone vote, by fit, labeler and class
-    classes = np.arange(n_classes)
-    for line, fit_place in enumerate(used.tolist()):
-        fit: Any = kept(estimates.fits, fit_place)
-        looks = np.empty(fit.theta.shape)
-        look_up(fit, looks, np.empty((2, n_classes)))
-        own = looks[:, classes, classes].copy()
-        looks[:, classes, classes] = -np.inf
-        by_class[line] = own - np.log(np.exp(looks[:, :, :n_classes]).sum(axis=1) / (n_classes - 1))
-    voted = votes >= 0
-    misfit = np.asarray(estimates.fits.doubts)[estimates.places, MISFIT]
-    crowding = 1.0 + CROWDING * misfit * np.maximum(0, voted.sum(axis=1) - 1)
-    weights = by_class[place[:, None], np.arange(votes.shape[1]), votes] / crowding[:, None]
-    return np.where(voted, weights, 0.0)
 
 
 class _Sample:

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from driftvote.arrays import Ints
 from driftvote.drift.events import DriftEvent, Time
 from driftvote.errors import DriftvoteError, OrderError
-from driftvote.kernels.layout import Ints
 from driftvote.times import read_time
 
 Number = float | None

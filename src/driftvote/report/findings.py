@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from driftvote.arrays import Codes
 from driftvote.drift.dependence import dependence
 from driftvote.drift.events import BALANCE, COVERAGE, DriftEvent, Time
-from driftvote.kernels.layout import Codes
 from driftvote.models import StepCertificate
 from driftvote.report import data
 from driftvote.report.buckets import count_pairs

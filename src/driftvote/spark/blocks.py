@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from driftvote.arrays import Codes
 from driftvote.errors import DriftvoteError
-from driftvote.kernels.layout import Codes
 from driftvote.models import LabelModel
-from driftvote.models.replay import start_at
 from driftvote.spark.columns import LabelJob, column
 from driftvote.spark.tasks import FormatCheck, RowReader
 
@@ -70,12 +69,12 @@ class BlockPlan:
 
 def plan_blocks(frame: DataFrame, job: LabelJob, blocks: int | None) -> BlockPlan:
     """Blocks of the stream, as many as requested or as pay off. Counts the rows, unless one block is certain."""
-    reach = job.new_model().reach
-    if reach is None or blocks == 1:
+    memory_rows = job.new_model().memory_rows
+    if memory_rows is None or blocks == 1:
         return BlockPlan([], [])
     cores = _count_cores(frame.sparkSession)
     ranges = count_ranges(frame, job, max(cores, blocks or 0))
-    return BlockPlan(ranges, cut_blocks(ranges, reach, blocks or cores, exactly=blocks is not None))
+    return BlockPlan(ranges, cut_blocks(ranges, memory_rows, blocks or cores, exactly=blocks is not None))
 
 
 def label_blocks(frame: DataFrame, job: LabelJob, plan: BlockPlan) -> DataFrame:
@@ -272,7 +271,7 @@ class BlockLabeler:
         if n_halo != self.block.n_halo:
             raise _changed(self.block.row - self.block.n_halo, self.block.n_halo, n_halo)
         if n_halo:
-            start_at(model, self.block.row, np.concatenate(self._halo))
+            model.start_at(self.block.row, np.concatenate(self._halo))
         self._halo = []
         return model
 

@@ -164,7 +164,7 @@ def make_job(
         )
     if duplicates not in DUPLICATES:
         raise SettingError(f"duplicates must be 'error' or 'sort', not {duplicates!r}")
-    settings = model.get_params()
+    settings = model.get_params(deep=False)
     names = _labeler_names(settings["labelers"], labelers)
     job = LabelJob(
         key=() if key is None else _column_names("key", key),

@@ -18,11 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from driftvote.arrays import Ints
 from driftvote.errors import DriftvoteError, MissingExtraError, OrderError, SettingError, StateError
 from driftvote.files.state import pack_state, unpack_state
-from driftvote.kernels.layout import Ints
 from driftvote.models import LabelModel
-from driftvote.models.saving import state_of
 from driftvote.spark.columns import DEFAULT_OUTPUTS, LabelJob, column, make_job
 from driftvote.spark.tasks import FormatCheck, RowReader
 
@@ -184,10 +183,10 @@ class KeyState:
     late_rows: int = 0
     last_seen: int = 0  # time of the last micro-batch with rows, in milliseconds
 
-    def pack(self, job: LabelJob) -> bytes:
+    def pack(self) -> bytes:
         """The value in the store."""
-        header, arrays = state_of(self.model)
-        header |= {"settings": job.settings, "late_rows": self.late_rows, "last_seen": self.last_seen}
+        header, arrays = self.model.to_state()
+        header |= {"late_rows": self.late_rows, "last_seen": self.last_seen}
         place = b"" if self.last_place is None else to_bytes(self.last_place)
         return pack_state(header, arrays | {"last_place": np.frombuffer(place, np.uint8)})
 
@@ -199,7 +198,8 @@ class KeyState:
         except StateError as problem:
             raise StateError(f"{problem}; a streaming query then needs a new checkpoint folder") from problem
         theirs = header["settings"] | {"model": header["model"]}
-        ours = json.loads(json.dumps(job.settings | {"model": job.model_class.__name__}, default=list))
+        fresh = job.new_model().to_state()[0]
+        ours = json.loads(json.dumps(fresh["settings"] | {"model": fresh["model"]}))
         for name in dict.fromkeys(["model", "labelers", *sorted(theirs.keys() | ours.keys())]):
             if name != "n_jobs" and theirs.get(name) != ours.get(name):
                 raise StateError(
@@ -207,16 +207,8 @@ class KeyState:
                     f" the query has {ours.get(name)!r}; run it with the old value, or use a new checkpoint folder"
                 )
         place = arrays.pop("last_place").tobytes()
-        model = _restore(job.new_model(), arrays)
+        model = LabelModel.from_state(header, arrays, name=f"stream {stream}")
         return cls(model, from_bytes(place) if place else None, header["late_rows"], header["last_seen"])
-
-
-def _restore(model: LabelModel, arrays: dict[str, Any]) -> LabelModel:
-    """The model with the state in `arrays`; the only place here that uses private attributes of models."""
-    engine = model._new_engine(len(model.labelers))
-    engine.restore(arrays)
-    model._engine = engine
-    return model
 
 
 class LabelProcessor:
@@ -288,7 +280,7 @@ class LabelProcessor:
         problems = {row: self._too_late(reader, batch, row, state) for row in late}
         results = self._label_rows(reader, batch, problems, state) if batch.num_rows else None
         if state.model.n_rows:
-            self._value.update((state.pack(self.job),))
+            self._value.update((state.pack(),))
         if results is None or self.late != "drop":
             return results
         counts = pa.array(np.full(results.num_rows, state.late_rows, np.int64))

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from driftvote.arrays import Bools, Codes, Floats, Ints
 from driftvote.errors import DriftvoteError, OrderError, VoteError
-from driftvote.kernels.layout import Bools, Codes, Floats, Ints
 from driftvote.models import LabeledStream
 from driftvote.spark.columns import ERROR_BOUND, LabelJob
 from driftvote.votes import BAD, check_first_batch

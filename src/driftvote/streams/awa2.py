@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from driftvote.arrays import Codes, Ints
 from driftvote.errors import VoteError
-from driftvote.kernels.layout import Codes, Ints
 
 LABELERS = ("black", "white", "orange", "yellow", "spots", "domestic")
 FIRST_GROUP = ("horse", "sheep")  # class 0

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from driftvote.arrays import Codes, Floats, Ints, code_dtype
 from driftvote.errors import SettingError
-from driftvote.kernels.layout import Codes, Floats, Ints, code_dtype
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from driftvote.arrays import Codes, Ints, code_dtype
 from driftvote.errors import VoteError
-from driftvote.kernels.layout import Codes, Ints, code_dtype
 
 _ORIGIN = "a dataset folder of the WRENCH benchmark (JieyuZ2/wrench on GitHub) holds it"
 

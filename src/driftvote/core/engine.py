@@ -1,0 +1,487 @@
+"""The engine of a stream: state, window rule and label model behind one small interface, and the one row loop.
+
+For each row: add it to the state; if a choice is due, choose the window; if a fit is due, fit the label model to the
+window; label the row. Choices and fits are due at fixed row numbers, so labels do not depend on how rows are cut into
+chunks, and a label depends on the last `memory_rows` rows and the row's number, on nothing older (verified rows aside).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from driftvote.arrays import Arrays, Codes, Floats, Ints, code_dtype
+from driftvote.core.jit import inner, jit
+from driftvote.core.label_models import Estimator, Majority, Triplet
+from driftvote.core.label_models.interface import (
+    FITS_PER_WINDOW,
+    concat_fits,
+    fill_tables,
+    fit_window,
+    label_row,
+    select_fit,
+)
+from driftvote.core.patterns import few_keys
+from driftvote.core.state import (
+    StreamState,
+    add_row,
+    check_array,
+    empty_state,
+    n_pairs,
+    rebuild_state,
+    recent_slots,
+    state_of_rows,
+    widen_totals,
+)
+from driftvote.core.voting import EQUAL_WEIGHT, accuracy_at_weight, dilute, draw_of
+from driftvote.core.windows import (
+    FixedWindow,
+    WindowRule,
+    WindowTest,
+    WindowTests,
+    choose_window,
+    current_level,
+    explain_choice,
+)
+
+NO_CLASSES: Ints = np.empty(0, np.int64)
+
+
+class Schedule(NamedTuple):
+    """When the window is chosen and fitted, by row number."""
+
+    refresh: int  # rows between two choices of the window
+    periods: Ints  # (windows,): rows between two fits, by window; multiples of `refresh`
+
+
+class Outputs(NamedTuple):
+    """What the row loop fills in, one entry a row."""
+
+    labels: Ints
+    proba: Floats  # (rows, classes)
+    places: Ints  # which fit labeled the row
+
+
+class Repeats(NamedTuple):
+    """Labels of distinct rows by the current fit: most rows of a long chunk repeat an earlier one."""
+
+    place: Ints  # (keys,): the fit that the entry belongs to, plus 1; 0 for none
+    label: Ints
+    proba: Floats
+
+
+@inner
+def is_fit_due(row: int, level: int, sizes: Ints, schedule: Schedule) -> bool:
+    """Return whether a window is fitted again at this row: a sixteenth of it is new, or of the rows there are."""
+    if row < schedule.refresh:
+        return True
+    period = schedule.periods[level]
+    if row < sizes[level]:
+        shorter = schedule.refresh
+        while 2 * shorter * FITS_PER_WINDOW <= row:
+            shorter *= 2
+        period = min(period, shorter)
+    return row % period == 0
+
+
+@inner
+def new_repeats(n_rows: int, state: StreamState, refresh: int) -> Repeats:
+    """Return an empty table, of no size where it would not pay: for short chunks, or where rows rarely repeat."""
+    keys = few_keys(state) if refresh > 1 else 0
+    size = keys if n_rows >= 2 * keys else 0
+    return Repeats(np.zeros(size, np.int64), np.empty(size, np.int64), np.empty((size, state.n_classes)))
+
+
+@jit
+def label_rows(
+    rows: Codes,
+    verified: Ints,
+    draws: Floats,
+    state: StreamState,
+    tests: WindowTests,
+    schedule: Schedule,
+    settings: Any,
+    fits: Any,
+    tables: Any,
+    out: Outputs,
+) -> int:
+    """Learn from each row, then label it; return the place of the last fit.
+
+    `fits` begins with the fit so far; new ones follow. `verified` holds the verified classes of the rows, or is
+    empty; the caller gives such rows their labels. `draws` settle ties.
+    """
+    support = np.empty(state.n_classes, np.int64)
+    place = 0
+    fit = select_fit(settings, fits, 0)
+    fitted = fit.window[0] > 0
+    if fitted and tables.ready[0] == 0:
+        fill_tables(settings, fit, tables)
+    repeats = new_repeats(rows.shape[0], state, schedule.refresh)
+    for t in range(rows.shape[0]):
+        row = state.clock[0]
+        add_row(rows, t, state)
+        if verified.shape[0] > 0:
+            state.verified[row % state.verified.shape[0]] = verified[t]
+        if not fitted or row < schedule.refresh or row % schedule.refresh == 0:
+            level = choose_window(state, tests)
+            if not fitted or is_fit_due(row, level, state.sizes, schedule):
+                place += 1
+                fit = select_fit(settings, fits, place)
+                fit_window(settings, state, level, min(state.sizes[level], state.clock[0]), fit)
+                fill_tables(settings, fit, tables)
+                fitted = True
+        out.places[t] = place
+        draw = draw_of(draws, t)
+        if repeats.place.shape[0] > 0 and draw < 0.0:  # a draw for ties belongs to its row
+            key = state.keys[row % state.keys.shape[0]]
+            if repeats.place[key] != place + 1:
+                label = label_row(settings, fit, tables, rows[t], draw, support, repeats.proba[key])
+                repeats.place[key], repeats.label[key] = place + 1, label
+            out.labels[t] = repeats.label[key]
+            for c in range(state.n_classes):
+                out.proba[t, c] = repeats.proba[key, c]
+        else:
+            out.labels[t] = label_row(settings, fit, tables, rows[t], draw, support, out.proba[t])
+    return place
+
+
+@jit
+def predict_rows(
+    rows: Codes, draws: Floats, settings: Any, fits: Any, tables: Any, labels: Ints, proba: Floats
+) -> None:
+    """Label rows by the first fit; learn nothing."""
+    support = np.empty(proba.shape[1], np.int64)
+    fit = select_fit(settings, fits, 0)
+    if tables.ready[0] == 0:
+        fill_tables(settings, fit, tables)
+    for t in range(rows.shape[0]):
+        labels[t] = label_row(settings, fit, tables, rows[t], draw_of(draws, t), support, proba[t])
+
+
+@jit
+def fit_now(state: StreamState, tests: WindowTests, settings: Any, fits: Any) -> None:
+    """Choose the window after the rows seen so far and fit it; the result is the first fit."""
+    level = choose_window(state, tests)
+    window = min(state.sizes[level], state.clock[0])
+    fit_window(settings, state, level, window, select_fit(settings, fits, 0))
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A label model, set up for a panel of labelers."""
+
+    estimator: Estimator
+    n_labelers: int
+    n_classes: int
+    diluted: bool  # abstentions were replaced by random votes (codes below -1), as the paper's protocol asks
+    n_windows: int = 1  # that the window is chosen from
+
+    @cached_property
+    def settings(self) -> Any:
+        """The settings of the label model, as kernels need them."""
+        return self.estimator.settings(self.n_labelers, self.n_classes, self.diluted)
+
+    def empty_fits(self, n_fits: int) -> Any:
+        """Return arrays for so many fits."""
+        return self.estimator.empty_fits(n_fits, self.n_labelers, self.n_classes)
+
+
+class Estimates:
+    """What labeled each row: the window, and for each labeler accuracy, coverage and vote weight.
+
+    A fit serves many rows, so rows point at fits; arrays of rows x labelers are made when they are asked for.
+    """
+
+    def __init__(self, panel: Panel, fits: Any, places: Ints) -> None:
+        self.panel = panel
+        self.fits = fits
+        self.places = places
+
+    @classmethod
+    def unknown(cls, n_rows: int, n_labelers: int, n_classes: int) -> Estimates:
+        """Return estimates before the first row: every labeler alike, no window."""
+        panel = Panel(Majority(), n_labelers, n_classes, diluted=False)
+        return cls(panel, panel.empty_fits(1), np.zeros(n_rows, np.int64))
+
+    @cached_property
+    def windows(self) -> Ints:
+        """Rows that the estimates were made from, at each row."""
+        return np.asarray(self.fits.window[self.places, 0])
+
+    @cached_property
+    def coverage(self) -> Floats:
+        """Share of the window's rows on which each labeler votes: rows x labelers."""
+        return np.asarray((self.fits.votes / np.maximum(1, self.fits.window))[self.places])
+
+    @cached_property
+    def accuracies(self) -> Floats:
+        """Accuracy of each labeler on the rows where it votes: rows x labelers."""
+        return np.asarray(self.panel.estimator.accuracies(self.panel.settings, self.fits)[self.places])
+
+    @cached_property
+    def diluted_accuracies(self) -> Floats:
+        """Accuracy with abstentions counted as blind guesses: rows x labelers."""
+        return dilute(self.accuracies, self.coverage, self.panel.n_classes)
+
+    def vote_weights(self, rows: Codes) -> Floats:
+        """Return the log-odds that each vote of these rows added to its class; 0 for an abstention."""
+        return self.panel.estimator.vote_weights(self.panel.settings, self.fits, self.places, rows)
+
+    def __getitem__(self, rows: slice) -> Estimates:
+        return Estimates(self.panel, self.fits, self.places[rows])
+
+    @classmethod
+    def join(cls, parts: Sequence[Any]) -> Estimates:
+        """Return the estimates of one part after the other; a labeler that joined later is at chance before."""
+        panel = parts[-1].panel
+        tables = [panel.estimator.widen_fits(part.fits, panel.n_labelers, panel.n_classes) for part in parts]
+        offsets = np.cumsum([0] + [len(part.fits.window) for part in parts])
+        places = [part.places + offset for part, offset in zip(parts, offsets, strict=False)]
+        return Estimates(panel, concat_fits(tables), np.concatenate(places))
+
+
+@dataclass(frozen=True)
+class Labeled:
+    """Class codes and probabilities of a chunk of rows, and the estimates behind them."""
+
+    labels: Ints
+    proba: Floats
+    estimates: Estimates
+
+    @staticmethod
+    def join(parts: Sequence[Labeled]) -> Labeled:
+        """Return parts of a batch as one."""
+        if len(parts) == 1:
+            return parts[0]
+        labels = np.concatenate([part.labels for part in parts])
+        proba = np.concatenate([part.proba for part in parts])
+        estimates = [part.estimates for part in parts]
+        return Labeled(labels, proba, type(estimates[0]).join(estimates))
+
+
+class Engine:
+    """One stream of encoded rows for a fixed panel of labelers."""
+
+    def __init__(
+        self, estimator: Estimator, rule: WindowRule | FixedWindow, n_labelers: int, n_classes: int, diluted: bool
+    ) -> None:
+        self.rule = rule
+        self.panel = Panel(estimator, n_labelers, n_classes, diluted, len(rule.grid))
+        self._tests = rule.tests(n_labelers, n_classes)
+        self._settings = self.panel.settings
+        sizes = np.array(rule.grid, np.int64)
+        self._schedule = Schedule(estimator.refresh, estimator.fit_periods(sizes))
+        self._tables = estimator.new_tables(self._settings, n_labelers)
+        self._fit = self.panel.empty_fits(1)
+        self._stale = False  # a row was verified since the fit
+        self._state = empty_state(sizes, n_labelers, n_classes, estimator.refresh, self._spare_rows)
+
+    @property
+    def _spare_rows(self) -> int:
+        """Rows that a fit of the largest window may be old."""
+        return 0 if self.panel.estimator.fits_every_row else int(self._schedule.periods[-1])
+
+    @property
+    def n_labelers(self) -> int:
+        """Labelers of the panel."""
+        return self.panel.n_labelers
+
+    @property
+    def n_rows(self) -> int:
+        """Rows seen."""
+        return int(self._state.clock[0])
+
+    @property
+    def memory_rows(self) -> int | None:
+        """How many rows before a row, with their numbers, decide its label; None: all of them."""
+        return self.largest_window + self._spare_rows if self.keeps_rows else None
+
+    @property
+    def largest_window(self) -> int:
+        """Rows as far back as a fit looks."""
+        return int(self._state.sizes[-1])
+
+    @property
+    def remembered_rows(self) -> int:
+        """Rows that are in the ring buffer now."""
+        return min(self.n_rows, len(self._state.ring))
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether the last rows are kept; not for all the past."""
+        return len(self._state.ring) > 0
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state."""
+        return sum(part.nbytes for part in (*self._state, *self._fit) if isinstance(part, np.ndarray))
+
+    def label(self, rows: Codes, draws: Floats, verified: Ints = NO_CLASSES) -> Labeled:
+        """Learn from each row, then label it; a row whose verified class is given (not -1) gets that label."""
+        self._refit_if_stale()
+        n_rows = len(rows)
+        out = Outputs(
+            labels=np.empty(n_rows, np.int64),
+            proba=np.empty((n_rows, self.panel.n_classes)),
+            places=np.empty(n_rows, np.int64),
+        )
+        fits, most = self._fit, self._most_fits(n_rows)
+        if most or not self._fit.window[0, 0]:  # most single rows need no room for a new fit
+            fits = self.panel.empty_fits(2 + most)
+            for part, now in zip(fits, self._fit, strict=True):
+                part[0] = now[0]
+        parts = self._state, self._tests, self._schedule, self._settings, fits, self._tables
+        last = label_rows(rows, verified, draws, *parts, out)
+        if last:
+            kind = type(fits)
+            self._fit = kind(*(part[last : last + 1].copy() for part in fits))
+            fits = kind(*(part[: last + 1] for part in fits))
+        if len(verified):
+            known = np.flatnonzero(verified >= 0)
+            out.labels[known] = verified[known]
+            out.proba[known] = np.eye(self.panel.n_classes)[verified[known]]
+        return Labeled(out.labels, out.proba, Estimates(self.panel, fits, out.places))
+
+    def _most_fits(self, n_rows: int) -> int:
+        """Return at most how many fits a chunk of this length makes."""
+        first, refresh = self.n_rows, self._schedule.refresh
+        early = max(0, min(refresh, first + n_rows) - first)
+        return early + (first + n_rows - 1) // refresh - (first - 1) // refresh
+
+    def predict(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
+        """Label rows by the current fit; learn nothing."""
+        self._refit_if_stale()
+        labels, proba = np.empty(len(rows), np.int64), np.empty((len(rows), self.panel.n_classes))
+        predict_rows(rows, draws, self._settings, self._fit, self._tables, labels, proba)
+        return labels, proba
+
+    def current(self) -> Estimates:
+        """Return the estimates after the rows seen, as for one row."""
+        if not self.n_rows:
+            return Estimates.unknown(1, self.n_labelers, self.panel.n_classes)
+        self._refit_if_stale()
+        return Estimates(self.panel, self._fit, np.zeros(1, np.int64))
+
+    def window_sums(self) -> tuple[Ints, Ints, int]:
+        """Return pair agreements times K - 1 and votes over the window that the rule chooses now, and its rows."""
+        level = current_level(self._state, self._tests)
+        sums = self._state.sums[level]
+        agreements, votes = sums[: n_pairs(self.n_labelers)].copy(), sums[-self.n_labelers :].copy()
+        return agreements, votes, min(int(self._state.sizes[level]), self.n_rows)
+
+    def explain_window(self, names: Sequence[str]) -> list[WindowTest]:
+        """Return the comparisons behind the current window."""
+        return explain_choice(self._state, self._tests, names)
+
+    # -- verified rows -------------------------------------------------------------------------
+
+    def verify(self, rows: Ints, classes: Ints) -> None:
+        """Set the classes of remembered rows; the window is fitted again when it is next needed."""
+        self._state.verified[rows % len(self._state.verified)] = classes
+        self._stale = True
+
+    def verified_class(self, row: int) -> int:
+        """Return the verified class of a remembered row, or -1."""
+        return int(self._state.verified[row % len(self._state.verified)])
+
+    def verified(self) -> tuple[Ints, Ints]:
+        """Return the verified rows that still count, oldest first, and their classes."""
+        rows = np.arange(max(0, self.n_rows - self.largest_window), self.n_rows)
+        classes = self._state.verified[rows % max(1, len(self._state.verified))]
+        return rows[classes >= 0], classes[classes >= 0]
+
+    def _refit_if_stale(self) -> None:
+        """Fit again if a row was verified since; the result is the same at any moment before the next row."""
+        if self._stale:
+            self._set_fit(self.panel.empty_fits(1))
+            fit_now(self._state, self._tests, self._settings, self._fit)
+
+    def _set_fit(self, fit: Any) -> None:
+        self._fit, self._stale = fit, False
+        self._tables.ready[0] = 0
+
+    # -- other labelers, other places, other times ---------------------------------------------
+
+    def with_labelers(self, newcomers: Codes) -> Engine:
+        """Return the engine as if newcomers had always been there; `newcomers` are their votes on remembered rows.
+
+        It starts again at the last row at which every window is fitted, so nothing older matters.
+        """
+        n = self.n_labelers + newcomers.shape[1]
+        panel = self.panel
+        wide = Engine(panel.estimator, self.rule, n, panel.n_classes, panel.diluted)
+        if not self.keeps_rows:
+            wide._state.now[:] = widen_totals(self._state.now, self.n_labelers, n, panel.n_classes)
+            wide._state.clock[:] = self._state.clock
+            wide._stale = self.n_rows > 0
+            return wide
+        slots = recent_slots(self._state)
+        rows, verified = np.hstack([self._state.ring[slots], newcomers]), self._state.verified[slots]
+        wide._resume(self.n_rows, np.ascontiguousarray(rows), verified)
+        return wide
+
+    def start_at(self, row: int, before: Codes) -> None:
+        """Move an engine without rows to row `row` of a stream whose last rows are `before`."""
+        self._resume(row, np.ascontiguousarray(before), np.full(len(before), -1, np.int64))
+
+    def _resume(self, row: int, rows: Codes, verified: Ints) -> None:
+        if not self.keeps_rows:  # everything counts, and everything is there
+            self.label(rows, np.zeros(0))
+            return
+        period = int(self._schedule.periods[-1])
+        first = max(0, row - 1) // period * period
+        n_before = max(0, len(rows) - (row - first))
+        self._state = rebuild_state(rows[:n_before], verified[:n_before], first, self._state)
+        if n_before < len(rows):
+            self.label(rows[n_before:], np.zeros(0))
+            self._state.verified[recent_slots(self._state)[n_before - len(rows) :]] = verified[n_before:]
+        self._stale = bool((verified >= 0).any())
+
+    def to_arrays(self) -> Arrays:
+        """Return the state as named arrays, rows oldest first."""
+        self._refit_if_stale()
+        slots = recent_slots(self._state)
+        state = {"rows": self._state.ring[slots], "verified": self._state.verified[slots], "clock": self._state.clock}
+        if not self.keeps_rows:
+            state["totals"] = self._state.now
+        return state | {f"fit_{name}": part for name, part in self._fit._asdict().items()}
+
+    def restore(self, arrays: Arrays) -> None:
+        """Take over a saved state."""
+        check_array(arrays, "clock", np.int64, (1,))
+        seen, n = int(arrays["clock"][0]), self.n_labelers
+        n_rows = min(seen, len(self._state.ring))
+        check_array(arrays, "rows", code_dtype(self.panel.n_classes), (n_rows, n))
+        check_array(arrays, "verified", np.int64, (n_rows,))
+        for name, part in self._fit._asdict().items():
+            check_array(arrays, f"fit_{name}", part.dtype, part.shape)
+        if self.keeps_rows:
+            self._state = rebuild_state(arrays["rows"], arrays["verified"], seen, self._state)
+        else:
+            check_array(arrays, "totals", np.int64, self._state.now.shape)
+            self._state.now[:] = arrays["totals"]
+            self._state.clock[:] = seen
+        kind = type(self._fit)
+        self._set_fit(kind(*(arrays[f"fit_{name}"].copy() for name in self._fit._fields)))
+
+
+def estimate_rows(estimator: Estimator, rows: Codes, n_classes: int, diluted: bool = False) -> Estimates:
+    """Return the estimates of a label model from the given rows alone, as for one row."""
+    panel = Panel(estimator, rows.shape[1], n_classes, diluted)
+    state, fits = state_of_rows(rows, n_classes, estimator.refresh), panel.empty_fits(1)
+    fit_now(state, FixedWindow(len(rows)).tests(panel.n_labelers, n_classes), panel.settings, fits)
+    return Estimates(panel, fits, np.zeros(1, np.int64))
+
+
+def equal_vote(rows: Codes, draws: Floats, n_classes: int) -> tuple[Ints, Floats]:
+    """Return the vote before anything is known: every labeler with the same weight."""
+    panel = Panel(Triplet(), rows.shape[1], n_classes, diluted=False)
+    fits, tables = panel.empty_fits(1), panel.estimator.new_tables(panel.settings, panel.n_labelers)
+    fits.weighing[:] = accuracy_at_weight(EQUAL_WEIGHT, n_classes)
+    labels, proba = np.empty(len(rows), np.int64), np.empty((len(rows), n_classes))
+    predict_rows(rows, draws, panel.settings, fits, tables, labels, proba)
+    return labels, proba

@@ -1,0 +1,94 @@
+"""What a label model is to the engine: kernels that fit a window and label a row, and their Python side.
+
+A label model is one file with
+- a settings tuple and a fit tuple (named tuples of arrays; a table of fits has one more axis in front),
+- four kernels, registered in `KERNELS` under the type of the settings (see below),
+- a subclass of `Estimator`, which users pass as `estimator=`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from driftvote.arrays import Codes, Floats, Ints
+from driftvote.core.jit import KernelTable
+
+FITS_PER_WINDOW = 16
+"""A window is fitted again when a sixteenth of its rows is new: the cost per row then does not grow with it."""
+
+KERNELS = KernelTable()
+select_fit = KERNELS.function("select_fit")  # (settings, fits, place) -> one fit of a table
+fit_window = KERNELS.function("fit_window")  # (settings, state, level, window, fit): fit the last `window` rows
+fill_tables = KERNELS.function("fill_tables")  # (settings, fit, tables): prepare to label rows by the fit
+label_row = KERNELS.function("label_row")  # (settings, fit, tables, row, draw, support, proba) -> class code or -1
+
+
+class Estimator(ABC):
+    """A label model: how labels are estimated from the votes of a window.
+
+    A fit tuple has at least `votes` (labelers), the votes of each labeler in the window, and `window` (1), its rows.
+    """
+
+    name: ClassVar[str]
+    bands: ClassVar[str | None] = None  # whose calibrated bands fit its accuracies; None: nothing is estimated
+    min_labelers: ClassVar[int] = 3  # with two, only the product of their skills can be seen
+    learns_from_verified: ClassVar[bool] = False
+    fits_every_row: ClassVar[bool] = False
+    needs_rows: ClassVar[bool] = True  # the rows of the window, not only their sums
+    refresh: int = 1  # rows between two choices of the window
+
+    @abstractmethod
+    def settings(self, n_labelers: int, n_classes: int, diluted: bool) -> Any:
+        """Return the settings as kernels need them; `diluted` where abstentions are random votes."""
+
+    @abstractmethod
+    def empty_fits(self, n_fits: int, n_labelers: int, n_classes: int) -> Any:
+        """Return arrays for so many fits; a window of 0 says that there is none."""
+
+    @abstractmethod
+    def new_tables(self, settings: Any, n_labelers: int) -> Any:
+        """Return room for what `fill_tables` prepares for labeling; its field `ready` (1) is 0 until then."""
+
+    @abstractmethod
+    def accuracies(self, settings: Any, fits: Any) -> Floats:
+        """Return the accuracy of each labeler when it votes: fits x labelers."""
+
+    @abstractmethod
+    def vote_weights(self, settings: Any, fits: Any, places: Ints, rows: Codes) -> Floats:
+        """Return the log-odds that each vote added to its class on its row; `places` says which fit labeled it."""
+
+    def newcomer(self, n_classes: int) -> dict[str, float]:
+        """Return what a fit says, by field, about a labeler that joined later; fields that are not named say 0."""
+        return {}
+
+    def widen_fits(self, fits: Any, n_labelers: int, n_classes: int) -> Any:
+        """Return fits for more labelers, the newcomers at chance and without votes."""
+        wide, n_before = self.empty_fits(len(fits.window), n_labelers, n_classes), fits.votes.shape[1]
+        for old, new in zip(fits, wide, strict=True):
+            new[tuple(slice(0, size) for size in old.shape)] = old
+        for field, value in self.newcomer(n_classes).items():
+            getattr(wide, field)[:, n_before:] = value
+        return wide
+
+    def fit_periods(self, sizes: Ints) -> Ints:
+        """Return the rows between two fits of each window: `refresh` times a power of two, about 1/16 of the window."""
+        if self.fits_every_row:
+            return np.ones(len(sizes), np.int64)
+        share = np.maximum(1, sizes // (FITS_PER_WINDOW * self.refresh))
+        return np.asarray(self.refresh * 2 ** np.floor(np.log2(share)).astype(np.int64))
+
+    def check(self, n_classes: int) -> None:  # noqa: B027
+        """Refuse settings that do not fit the number of classes; most fit any number."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the name and the settings as plain values, as a state file holds them."""
+        return {"name": self.name, **vars(self)}
+
+
+def concat_fits(tables: list[Any]) -> Any:
+    """Return several tables of fits as one."""
+    kind: type[NamedTuple] = type(tables[0])
+    return kind(*(np.concatenate(column) for column in zip(*tables, strict=True)))

@@ -1,0 +1,286 @@
+"""What a stream remembers: a ring buffer of the last rows, and running totals of agreements and votes.
+
+The window is chosen every `stride` rows, so running totals are stored every `stride` rows: the sum over a window is a
+difference of two of them, and a row costs the same whatever the number of windows. All sums are integers, so nothing
+is lost however long the stream, and the numbers do not depend on how rows are cut into chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from driftvote.arrays import Arrays, Codes, Floats, Ints, code_dtype
+from driftvote.core.jit import inner, jit
+from driftvote.errors import StateError
+
+ALL_PAST = 2**62
+"""The window size that stands for "no limit"; no stream reaches it."""
+
+TOTALS_BYTES = 1 << 25
+"""Memory for stored totals; larger windows are followed by counting the rows that leave them."""
+
+# A row's key is 31 bits of a product, so that no product leaves 64 bits and plain Python gives the same.
+_MASK = 2**31 - 1
+SPREAD = 1_540_483_477
+
+
+class StreamState(NamedTuple):
+    """The memory of one stream. Its size depends on the windows, the labelers and the classes, never on the rows.
+
+    The last axis of `now`, `totals`, `lags` and `sums` holds, one after the other: pair agreements times K - 1 and
+    joint votes (pairs in lexicographic order), votes by labeler and class, and votes that were not abstentions.
+    """
+
+    ring: Codes  # (capacity, labelers): row t (from 0) sits in slot t mod capacity; no slots for all the past
+    keys: Ints  # (capacity,): equal rows have equal keys
+    verified: Ints  # (capacity,): the verified class of a row, -1 where there is none
+    now: Ints  # running totals over all rows
+    totals: Ints  # (slots, ...): the same after 1, 1 + stride, 1 + 2 stride ... rows
+    lags: Ints  # (far windows, ...): the same as many rows ago as a window has that is too large for the slots
+    sums: Ints  # (windows, ...): sums over each window, as far as the last choice needed them
+    settled: Ints  # (windows - 1,): until which row a comparison is decided, see `windows.gap_accepted`; not saved
+    clock: Ints  # (1,): rows seen
+    sizes: Ints  # (windows,): window sizes, increasing
+    stride: int
+    n_classes: int
+
+
+@inner
+def vote_of(code: int) -> int:
+    """Return the class that counts for a cell: its own, the random fill's (-2 - class), or -1."""
+    return code if code >= -1 else -2 - code
+
+
+@inner
+def n_pairs_of(state: StreamState) -> int:
+    """Return the number of pairs of labelers."""
+    n = state.ring.shape[1]
+    return n * (n - 1) // 2
+
+
+@inner
+def keys_are_unique(n_labelers: int, n_classes: int) -> bool:
+    """Return whether different rows have different keys: so few labelers and classes that a key spells the row."""
+    rows = 1.0
+    for _ in range(n_labelers):
+        rows *= n_classes + 1
+    return rows <= _MASK
+
+
+@inner
+def key_of(rows: Codes, place: int, n_classes: int) -> int:
+    """Return a number that equal rows share."""
+    n = rows.shape[1]
+    key = 0
+    if keys_are_unique(n, n_classes):
+        for i in range(n):
+            key = key * (n_classes + 1) + int(vote_of(rows[place, i])) + 1
+        return key
+    for i in range(n):
+        key = (key * SPREAD + int(vote_of(rows[place, i])) + 2) & _MASK
+    return key
+
+
+@inner
+def count_row(rows: Codes, place: int, n_classes: int, sums: Ints) -> None:
+    """Add one row to `sums`: agreements (K - 1 for a pair that agrees, -1 for one that does not) and votes."""
+    n = rows.shape[1]
+    pairs = n * (n - 1) // 2
+    by_class, by_labeler = 2 * pairs, 2 * pairs + n * n_classes
+    agree = n_classes - 1
+    pair = 0
+    for i in range(n):
+        code = rows[place, i]
+        vote = int(vote_of(code))
+        if vote < 0:
+            pair += n - 1 - i
+            continue
+        sums[by_class + i * n_classes + vote] += 1
+        if code >= 0:
+            sums[by_labeler + i] += 1
+        for j in range(i + 1, n):
+            other = vote_of(rows[place, j])
+            if other >= 0:
+                sums[pairs + pair] += 1
+                sums[pair] += agree if other == vote else -1
+            pair += 1
+
+
+@inner
+def store_totals(state: StreamState, row: int) -> None:
+    """Store the running totals after a row, if it is one of those after which they are stored."""
+    if row % state.stride == 0 and state.totals.shape[0] > 0:
+        at = (row // state.stride) % state.totals.shape[0]
+        for d in range(state.now.shape[0]):
+            state.totals[at, d] = state.now[d]
+
+
+@inner
+def add_row(rows: Codes, place: int, state: StreamState) -> None:
+    """Add one row to the ring and the totals."""
+    capacity, n_far = state.ring.shape[0], state.lags.shape[0]
+    seen = state.clock[0]
+    for f in range(n_far):
+        size = state.sizes[state.sizes.shape[0] - n_far + f]
+        if seen >= size:
+            count_row(state.ring, (seen - size) % capacity, state.n_classes, state.lags[f])
+    if capacity > 0:
+        slot = seen % capacity
+        for i in range(rows.shape[1]):
+            state.ring[slot, i] = rows[place, i]
+        state.keys[slot] = key_of(rows, place, state.n_classes)
+        state.verified[slot] = -1
+    count_row(rows, place, state.n_classes, state.now)
+    store_totals(state, seen)
+    state.clock[0] = seen + 1
+
+
+@jit
+def replay_rows(rows: Codes, state: StreamState) -> None:
+    """Add remembered rows to an empty state; the clock says how many came before them, which no window reaches."""
+    first = state.clock[0]
+    capacity, n_far = state.ring.shape[0], state.lags.shape[0]
+    for t in range(rows.shape[0]):
+        seen = first + t
+        slot = seen % capacity
+        for i in range(rows.shape[1]):
+            state.ring[slot, i] = rows[t, i]
+        state.keys[slot] = key_of(rows, t, state.n_classes)
+        count_row(rows, t, state.n_classes, state.now)
+        store_totals(state, seen)
+    state.clock[0] = first + rows.shape[0]
+    for f in range(n_far):
+        size = state.sizes[state.sizes.shape[0] - n_far + f]
+        for t in range(rows.shape[0] - min(size, rows.shape[0])):
+            count_row(rows, t, state.n_classes, state.lags[f])
+
+
+@inner
+def sum_window(level: int, state: StreamState) -> None:
+    """Fill `sums[level]`: the sums over the last rows, as many as the window has or as there are."""
+    sums, seen = state.sums[level], state.clock[0]
+    far = level - (state.sizes.shape[0] - state.lags.shape[0])
+    first = seen - min(state.sizes[level], seen)
+    if far >= 0:
+        for d in range(sums.shape[0]):
+            sums[d] = state.now[d] - state.lags[far, d]
+        return
+    if first == 0:
+        for d in range(sums.shape[0]):
+            sums[d] = state.now[d]
+        return
+    # Totals were stored after 1 + q stride rows; the rows between `first` and the next such moment are counted.
+    q = (first - 1 + state.stride - 1) // state.stride
+    begin = 1 + q * state.stride
+    if begin > seen:
+        begin = seen
+        for d in range(sums.shape[0]):
+            sums[d] = 0
+    else:
+        at = q % state.totals.shape[0]
+        for d in range(sums.shape[0]):
+            sums[d] = state.now[d] - state.totals[at, d]
+    for t in range(first, begin):
+        count_row(state.ring, t % state.ring.shape[0], state.n_classes, sums)
+
+
+def n_pairs(n_labelers: int) -> int:
+    """Return the number of unordered pairs of labelers."""
+    return n_labelers * (n_labelers - 1) // 2
+
+
+def empty_state(sizes: Sequence[int] | Ints, n_labelers: int, n_classes: int, stride: int, spare: int) -> StreamState:
+    """Return the state of a stream without rows, whose window is chosen every `stride` rows.
+
+    The ring holds `spare` rows more than the largest window: as many as a fit may be old.
+    """
+    sizes = np.asarray(sizes, np.int64)
+    width = 2 * n_pairs(n_labelers) + n_labelers * n_classes + n_labelers
+    all_past = int(sizes[-1]) == ALL_PAST
+    capacity = 0 if all_past else int(sizes[-1]) + spare
+    n_near, slots = len(sizes), 0
+    if not all_past:
+        n_near = int((sizes <= TOTALS_BYTES // (8 * width) * stride).sum())
+        slots = int(sizes[n_near - 1]) // stride + 2 if n_near else 0
+    # The system hands out the pages of large arrays only when rows reach them.
+    return StreamState(
+        ring=np.zeros((capacity, n_labelers), code_dtype(n_classes)),
+        keys=np.zeros(capacity, np.int64),
+        verified=np.full(capacity, -1, np.int64),
+        now=np.zeros(width, np.int64),
+        totals=np.zeros((slots, width), np.int64),
+        lags=np.zeros((len(sizes) - n_near, width), np.int64),
+        sums=np.zeros((len(sizes), width), np.int64),
+        settled=np.zeros(len(sizes) - 1, np.int64),
+        clock=np.zeros(1, np.int64),
+        sizes=sizes,
+        stride=stride,
+        n_classes=n_classes,
+    )
+
+
+def recent_slots(state: StreamState) -> Ints:
+    """Return the slots of the remembered rows, oldest first."""
+    capacity, seen = len(state.ring), int(state.clock[0])
+    remembered = min(seen, capacity)
+    return np.asarray((seen - remembered + np.arange(remembered)) % max(1, capacity))
+
+
+def rebuild_state(rows: Codes, verified: Ints, seen: int, like: StreamState) -> StreamState:
+    """Return the state of a stream of `seen` rows of which these are the last; settings are those of `like`."""
+    spare = len(like.ring) - int(like.sizes[-1])
+    state = empty_state(like.sizes, rows.shape[1], like.n_classes, like.stride, spare)
+    state.clock[0] = seen - len(rows)
+    # Totals may begin anywhere: only differences are used, and those of rows that are remembered.
+    replay_rows(np.ascontiguousarray(rows), state)
+    if len(rows):
+        state.verified[recent_slots(state)[-len(rows) :]] = verified
+    return state
+
+
+def state_of_rows(rows: Codes, n_classes: int, stride: int) -> StreamState:
+    """Return the state of these rows alone, with one window that holds them all."""
+    alone = empty_state([len(rows)], rows.shape[1], n_classes, stride, 0)
+    return rebuild_state(rows, np.full(len(rows), -1), len(rows), alone)
+
+
+def widen_totals(totals: Ints, n_old: int, n_new: int, n_classes: int) -> Ints:
+    """Return totals laid out for more labelers; the newcomers have not voted."""
+    i, j = np.triu_indices(n_old, 1)
+    pairs = i * n_new - i * (i + 1) // 2 + j - i - 1
+    by_class = 2 * n_pairs(n_new)
+    by_labeler = by_class + n_new * n_classes
+    places = np.concatenate(
+        [pairs, n_pairs(n_new) + pairs, by_class + np.arange(n_old * n_classes), by_labeler + np.arange(n_old)]
+    )
+    wide = np.zeros(by_labeler + n_new, np.int64)
+    wide[places] = totals
+    return wide
+
+
+def agreement_matrix(sums: Ints, n_labelers: int, window: int, n_classes: int) -> Floats:
+    """Return the agreements C over one window, with 1 on the diagonal.
+
+    >>> agreement_matrix(np.array([4, 0, -2]), 3, 4, 2)
+    array([[ 1. ,  1. ,  0. ],
+           [ 1. ,  1. , -0.5],
+           [ 0. , -0.5,  1. ]])
+    """
+    matrix = np.eye(n_labelers)
+    i, j = np.triu_indices(n_labelers, 1)
+    matrix[i, j] = matrix[j, i] = sums / (window * (n_classes - 1))
+    return matrix
+
+
+def check_array(arrays: Arrays, name: str, like: np.dtype[np.generic] | type, shape: tuple[int, ...]) -> None:
+    """Refuse a saved state whose array `name` cannot belong to this model."""
+    if name not in arrays:
+        raise StateError(f"the state lacks the array {name!r}")
+    array = arrays[name]
+    if array.dtype != np.dtype(like) or array.shape != shape:
+        raise StateError(
+            f"the state's array {name!r} is {array.dtype} of shape {array.shape}, not {np.dtype(like)} of shape {shape}"
+        )

@@ -1,0 +1,113 @@
+"""Checks of settings: a wrong one is refused when the object is made, with a sentence that names it."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from numbers import Real
+from reprlib import repr as shorten
+from typing import Any
+
+from driftvote.errors import SettingError
+
+Number = Any
+"""Any real number, Python's or NumPy's; it is checked, so the type need not be."""
+
+
+def positive(name: str, value: Number) -> float:
+    """Return a finite number above 0."""
+    number = _number(name, value)
+    if not 0.0 < number < float("inf"):
+        raise SettingError(f"{name} must be a number above 0, not {shorten(value)}")
+    return number
+
+
+def probability(name: str, value: Number) -> float:
+    """Return a number strictly between 0 and 1."""
+    number = _number(name, value)
+    if not 0.0 < number < 1.0:
+        raise SettingError(f"{name} must lie between 0 and 1, both excluded, not {shorten(value)}")
+    return number
+
+
+def clip_range(value: object) -> tuple[float, float]:
+    """Return the pair (low, high) that accuracies are limited to."""
+    ends = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else ()
+    if len(ends) != 2:
+        raise SettingError(f"clip must be a pair (low, high) such as (0.1, 0.9), not {shorten(value)}")
+    low, high = (_number("clip", end) for end in ends)
+    if not 0.0 < low <= 0.5 <= high < 1.0:
+        raise SettingError(
+            "clip must be (low, high) with 0 < low <= 0.5 <= high < 1, so that weights stay finite,"
+            f" not {shorten(value)}"
+        )
+    return low, high
+
+
+def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
+    """Return one of a few words."""
+    words = tuple(allowed)
+    if value not in words:
+        raise SettingError(f"{name} must be {' or '.join(repr(word) for word in words)}, not {shorten(value)}")
+    return value
+
+
+def whole(name: str, value: int) -> int:
+    """Return a whole number."""
+    if isinstance(value, bool):
+        raise SettingError(f"{name} must be a whole number, not {shorten(value)}")
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise SettingError(f"{name} must be a whole number, not {shorten(value)}") from None
+
+
+def n_rows(name: str, value: int, most: int = 2**62) -> int:
+    """Return a number of rows, at least 1."""
+    count = whole(name, value)
+    if not 1 <= count <= most:
+        limit = "at least 1" if most == 2**62 else f"from 1 to {most}"
+        raise SettingError(f"{name} must be a number of rows {limit}, not {shorten(value)}")
+    return count
+
+
+def class_shares(value: Any) -> tuple[float, ...] | None:
+    """Return the class balance: a share above 0 for each class, together 1; None to estimate it."""
+    if value is None:
+        return None
+    many = isinstance(value, Iterable) and not isinstance(value, (str, dict))
+    shares = tuple(_number("class_balance", share) for share in value) if many else ()
+    if not shares or not all(0.0 < share < 1.0 for share in shares) or abs(sum(shares) - 1.0) > 1e-6:
+        raise SettingError(f"class_balance must be shares above 0 that add up to 1, not {shorten(value)}")
+    return shares
+
+
+def event_rate(value: Number | None) -> float | None:
+    """Return the drift events that chance may make per row (small, or every comparison would make one), or None."""
+    if value is None:
+        return None
+    rate = _number("false_event_rate", value)
+    if not 0.0 < rate <= 0.001:
+        raise SettingError(
+            "false_event_rate must be above 0 and at most 0.001 events a row (None: do not look for events),"
+            f" not {shorten(value)}"
+        )
+    return rate
+
+
+def n_threads(name: str, value: int) -> int:
+    """Return a number of threads, at least 1."""
+    count = whole(name, value)
+    if not 1 <= count <= 256:
+        raise SettingError(f"{name} must be a number of threads from 1 to 256, not {shorten(value)}")
+    return count
+
+
+def _number(name: str, value: Number) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise SettingError(f"{name} must be a number, not {shorten(value)}")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
