@@ -44,7 +44,7 @@ def summary(model: LabelModel, votes: np.ndarray) -> dict[str, object]:
         "windows": hashlib.sha256(out.windows.astype("<i8").tobytes()).hexdigest(),
         "label_counts": np.bincount(out.codes + 1).tolist(),
         "mean_window": float(out.windows.mean()),
-        "rows": [{"row": row, **out[row].as_dict(), "proba": out.proba[row].tolist()} for row in shown],
+        "rows": [{"row": row, **out[row].to_dict(), "proba": out.proba[row].tolist()} for row in shown],
     }
 
 

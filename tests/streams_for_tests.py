@@ -9,7 +9,7 @@ import numba
 import numpy as np
 import pytest
 
-PAPERS_RULE = {"estimator": "triplet", "bound": "mcdiarmid", "watch": "agreements"}
+PAPERS_RULE = {"estimator": "triplet", "bound": "mcdiarmid"}
 """Settings of the paper's method, which tests/naive.py restates; abstentions stay as they are."""
 
 COMPILED = not numba.config.DISABLE_JIT

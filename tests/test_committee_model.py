@@ -147,7 +147,7 @@ def test_the_certificate_is_on_every_step():
         members = [name for name, weight in zip(step.labelers, step.weights, strict=True) if weight]
         assert list(told.members) == members
         assert 0.0 <= told.bound <= 1.0
-        assert step.as_dict()["certificate"] == told.to_dict()
+        assert step.to_dict()["certificate"] == told.to_dict()
         json.dumps(told.to_dict())
     assert out.error_bounds.shape == (300,)
     assert np.array_equal(out[10:20].error_bounds, out.error_bounds[10:20])

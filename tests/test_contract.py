@@ -270,7 +270,7 @@ def test_results_hold_together(model, votes):
     assert np.array_equal(model.diluted_accuracies, out.diluted_accuracies[-1])
     assert np.array_equal(model.coverage, out.coverage[-1])
     assert np.array_equal(model.get_weights(), model.accuracies)
-    told = out[5].as_dict()
+    told = out[5].to_dict()
     assert told["accuracies"]["labeler_3"] == out.accuracies[5, 3]
     assert told["proba"] == dict(zip(out.classes, out.proba[5].tolist(), strict=True))
     with pytest.raises(IndexError):

@@ -220,7 +220,7 @@ def test_why_a_row_got_its_label():
     assert told.overruled == (told.label != told.majority)
     assert told.majority == "no"
     assert "no vote: b, c, d" in str(told)
-    assert json.dumps(told.as_dict())
+    assert json.dumps(told.to_dict())
     assert out.explain(7).label == out.labels[7]
     weights = out[:1].vote_weights(
         np.array([[1 if row[n] == "yes" else 0 for n in "abcde"] for row in rows[:1]], np.int8)

@@ -57,7 +57,7 @@ def test_both_ways_say_the_same(model, abstain, short_ways):
             assert getattr(step, name) == getattr(expected, name), name
         for name in TABLES:
             assert np.array_equal(getattr(step, name), getattr(expected, name)), name
-        assert step.as_dict() == expected.as_dict()
+        assert step.to_dict() == expected.to_dict()
     assert len(short_ways) == 299
     filled = abstain and model.abstentions == "random"  # a row with random votes in it takes the long way
     assert sum(short_ways) == 299 or (filled and 20 < sum(short_ways) < 299)
@@ -91,7 +91,7 @@ def test_what_is_unusual_takes_the_long_way_to_the_same_place(row, short_ways):
     left, right = AdaptiveLabelModel(**PAPERS_RULE).fit(votes), AdaptiveLabelModel(**PAPERS_RULE).fit(votes)
     left.update([1, 1, 0, 0])
     right.update([1, 1, 0, 0])
-    assert left.update(row).as_dict() == right.update([1, 0, 1, 0]).as_dict()
+    assert left.update(row).to_dict() == right.update([1, 0, 1, 0]).to_dict()
     assert short_ways == [False, True]
 
 
@@ -136,11 +136,11 @@ def test_everything_that_changes_the_engine_is_noticed(short_ways):
     model.label_stream(votes[1:300])
     model.update(votes[300])
     model.partial_fit(votes[301:650])
-    assert model.update(votes[650]).as_dict() == expected.fit(votes[:650]).update(votes[650]).as_dict()
+    assert model.update(votes[650]).to_dict() == expected.fit(votes[:650]).update(votes[650]).to_dict()
     model.update({"new": 1})  # a labeler joins: another engine
     expected.update({"new": 1})
     wide = [1, 0, 1, 1, 0]
-    assert model.update(wide).as_dict() == expected.update(wide).as_dict()
+    assert model.update(wide).to_dict() == expected.update(wide).to_dict()
     model.reset()
     assert model.update([1, 1, 0]).labelers == ("labeler_0", "labeler_1", "labeler_2")
     assert model.update([1, 1, 0]).window == 2
@@ -151,7 +151,7 @@ def test_a_step_outlives_the_rows_after_it():
     model = AdaptiveLabelModel(windows=[1, 2, 4], **PAPERS_RULE)
     steps = [model.update(row) for row in ([1, 1, 0], [0, 0, 0], [1, 0, 1])]
     batch = AdaptiveLabelModel(windows=[1, 2, 4], **PAPERS_RULE).label_stream([[1, 1, 0], [0, 0, 0], [1, 0, 1]])
-    assert [step.as_dict() for step in steps] == [step.as_dict() for step in batch]
+    assert [step.to_dict() for step in steps] == [step.to_dict() for step in batch]
 
 
 def test_models_without_a_short_way_do_without():

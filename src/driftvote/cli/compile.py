@@ -10,6 +10,7 @@ import typer
 
 from driftvote.arrays import Codes
 from driftvote.core.jit import on_compilation
+from driftvote.core.label_models import ESTIMATORS
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel
 from driftvote.models.base import LabelModel
 from driftvote.report import from_arrays
@@ -58,7 +59,7 @@ def _streams(n_classes: int) -> Iterator[Codes]:
 
 
 def _models(n_classes: int) -> Iterator[LabelModel]:
-    for estimator in ("confusion", "triplet"):
+    for estimator in ESTIMATORS:
         yield AdaptiveLabelModel(n_classes=n_classes, estimator=estimator)
         yield AdaptiveLabelModel(n_classes=n_classes, estimator=estimator, false_event_rate=None)
     yield AdaptiveLabelModel.paper(n_classes)
@@ -79,7 +80,7 @@ def _use(model: LabelModel, votes: Codes) -> None:
         out.explain()
         model.why_window()
         model.dependence()
-        if model.estimator == "confusion":
+        if model.estimator.learns_from_verified:
             model.update(votes[0], id="first")
             model.feedback("first", 1)
             model.update(votes[1], verified=0)

@@ -247,8 +247,8 @@ class StreamLabeler:
         model = self.model(stream)
         if len(rows.labelers) < model.min_labelers and not model.labelers:
             raise DriftvoteError(
-                f"{self._votes.table.shown}: at least {model.min_labelers} labelers are needed, and there are {len(rows.labelers)}:"
-                f" {', '.join(rows.labelers)}"
+                f"{self._votes.table.shown}: at least {model.min_labelers} labelers are needed, and there are"
+                f" {len(rows.labelers)}: {', '.join(rows.labelers)}"
             )
         if rows.times is not None and self._time_column is not None:
             where = "" if stream is None else f" in stream {stream!r}"

@@ -18,7 +18,7 @@ R = TypeVar("R")
 # fastmath stays off: thresholds and ties are compared exactly, and reordered sums would move them.
 # The GIL is released so that several streams can be labeled from several threads.
 # Kernels are never passed to other kernels as values, so the wrappers for that are not compiled.
-_FLAGS: dict[str, Any] = {"nogil": True, "fastmath": False, "error_model": "numpy", "no_cfunc_wrapper": True}
+_FLAGS: Any = {"nogil": True, "fastmath": False, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 def jit(function: Callable[P, R]) -> Callable[P, R]:

@@ -190,7 +190,7 @@ class StreamLoop:
         if new:
             self._add_names(new)
         if step.event is not None:
-            answer["event"] = int(model.n_detections)
+            answer["event"] = int(model.n_events)
             counts.add_event(str(step.event.kind), int(step.event.row))
             self._report("event", answer["event"], step.event, row.id)
         if model.n_rows % CHECK_LABELERS_EVERY == 0:

@@ -27,8 +27,9 @@ from driftvote.core.voting import TIE_POLICIES, tie_draws
 from driftvote.core.windows import FixedWindow, WindowRule
 from driftvote.drift.bands import AccuracyEstimate
 from driftvote.drift.dependence import Dependence, dependence
-from driftvote.drift.detector import BLOCK, DriftDetector
+from driftvote.drift.detector import DriftDetector
 from driftvote.drift.events import DriftEvent, DriftWarning
+from driftvote.drift.statistics import BLOCK
 from driftvote.errors import FeedbackError, NotFittedError, SettingError, StateError
 from driftvote.files.state import read_state, write_state
 from driftvote.inputs import (
@@ -141,9 +142,29 @@ class LabelModel:
         return Step(self.label_batch(self._read_row(row, id=id, verified=verified, time=time)), 0)
 
     @overload
-    def label_stream(self, data: Chunks, **columns: Any) -> Iterator[LabeledStream]: ...
+    def label_stream(
+        self,
+        data: Chunks,
+        *,
+        time: str | None = None,
+        task: str | None = None,
+        labeler: str | None = None,
+        label: str | None = None,
+        ids: str | None = None,
+        verified: str | None = None,
+    ) -> Iterator[LabeledStream]: ...
     @overload
-    def label_stream(self, data: Any, **columns: Any) -> LabeledStream: ...
+    def label_stream(
+        self,
+        data: Any,
+        *,
+        time: str | None = None,
+        task: str | None = None,
+        labeler: str | None = None,
+        label: str | None = None,
+        ids: Any = None,
+        verified: Any = None,
+    ) -> LabeledStream: ...
     def label_stream(
         self,
         data: Any,

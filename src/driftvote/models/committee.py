@@ -203,7 +203,7 @@ class CommitteeLabelModel(LabelModel):
 
     def _committee_engine(self) -> CommitteeEngine:
         engine: Any = self._fitted_engine()
-        return engine  # type: ignore[no-any-return]
+        return engine
 
 
 def _check_number(name: str, value: Any, highest: float, meaning: str) -> float:

@@ -63,6 +63,12 @@ class LabelJob:
     model_class: type[LabelModel]
     settings: dict[str, Any]  # of the model
 
+    @property
+    def plain_settings(self) -> dict[str, Any]:
+        """The model's class and settings as plain values, for the state of a stream."""
+        plain = {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in self.settings.items()}
+        return plain | {"model": self.model_class.__name__}
+
     @cached_property
     def form(self) -> VoteFormat:
         """The declared format of the votes."""

@@ -183,10 +183,10 @@ class KeyState:
     late_rows: int = 0
     last_seen: int = 0  # time of the last micro-batch with rows, in milliseconds
 
-    def pack(self) -> bytes:
+    def pack(self, job: LabelJob) -> bytes:
         """The value in the store."""
         header, arrays = self.model.to_state()
-        header |= {"late_rows": self.late_rows, "last_seen": self.last_seen}
+        header |= {"job": job.plain_settings, "late_rows": self.late_rows, "last_seen": self.last_seen}
         place = b"" if self.last_place is None else to_bytes(self.last_place)
         return pack_state(header, arrays | {"last_place": np.frombuffer(place, np.uint8)})
 
@@ -197,9 +197,7 @@ class KeyState:
             header, arrays = unpack_state(data, f"stream {stream}")
         except StateError as problem:
             raise StateError(f"{problem}; a streaming query then needs a new checkpoint folder") from problem
-        theirs = header["settings"] | {"model": header["model"]}
-        fresh = job.new_model().to_state()[0]
-        ours = json.loads(json.dumps(fresh["settings"] | {"model": fresh["model"]}))
+        theirs, ours = header["job"], json.loads(json.dumps(job.plain_settings, default=list))
         for name in dict.fromkeys(["model", "labelers", *sorted(theirs.keys() | ours.keys())]):
             if name != "n_jobs" and theirs.get(name) != ours.get(name):
                 raise StateError(
@@ -280,7 +278,7 @@ class LabelProcessor:
         problems = {row: self._too_late(reader, batch, row, state) for row in late}
         results = self._label_rows(reader, batch, problems, state) if batch.num_rows else None
         if state.model.n_rows:
-            self._value.update((state.pack(),))
+            self._value.update((state.pack(self.job),))
         if results is None or self.late != "drop":
             return results
         counts = pa.array(np.full(results.num_rows, state.late_rows, np.int64))

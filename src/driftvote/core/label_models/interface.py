@@ -9,7 +9,7 @@ A label model is one file with
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -90,5 +90,4 @@ class Estimator(ABC):
 
 def concat_fits(tables: list[Any]) -> Any:
     """Return several tables of fits as one."""
-    kind: type[NamedTuple] = type(tables[0])
-    return kind(*(np.concatenate(column) for column in zip(*tables, strict=True)))
+    return type(tables[0])(*(np.concatenate(column) for column in zip(*tables, strict=True)))
