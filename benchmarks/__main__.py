@@ -13,9 +13,9 @@ from typing import Any
 from benchmarks import page
 from benchmarks.common import ROOT, describe_machine
 from benchmarks.peers import measure_latency, measure_peers
-from benchmarks.throughput import PLANS, Plan, measure_axes, measure_chunked, measure_growth
+from benchmarks.throughput import PLANS, SuitePlan, measure_axes, measure_chunked, measure_growth
 
-SECTIONS: dict[str, Callable[[Plan], Any]] = {
+SECTIONS: dict[str, Callable[[SuitePlan], Any]] = {
     "growth": measure_growth,
     "latency": measure_latency,
     "peers": measure_peers,
@@ -43,7 +43,7 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
-def measure(plan: Plan, names: list[str]) -> dict[str, Any]:
+def measure(plan: SuitePlan, names: list[str]) -> dict[str, Any]:
     """Results of some sections, and the verdicts."""
     where = describe_machine()
     found: dict[str, Any] = {}

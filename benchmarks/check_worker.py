@@ -46,7 +46,7 @@ def read_outputs(out: Any) -> float:
     return float(out.labels[-1]) + out.codes[-1] + out.proba[-1, 0] + out.windows[-1] + out.accuracies[-1, 0]
 
 
-class Batch:
+class BatchTask:
     """A million rows through `label_stream`, against the line `np.sign(V.sum(axis=1))`."""
 
     def __init__(self, rows: int) -> None:
@@ -66,7 +66,7 @@ class Batch:
         return cpu_seconds(self.label), cpu_seconds(self.majority) / MAJORITY_CALLS
 
 
-class SingleRows:
+class RowTask:
     """A block of rows through `update()`, against a weighted vote with running agreements in NumPy."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ def first_call() -> tuple[float, float]:
 
 def serve(rows: int) -> None:
     """Answer each line of standard input (`batch` or `row`) with the seconds of the work and of its reference."""
-    measures = {"batch": Batch(rows), "row": SingleRows()}
+    measures = {"batch": BatchTask(rows), "row": RowTask()}
     print(json.dumps({"package": driftvote.__file__}), flush=True)
     for line in sys.stdin:
         print(json.dumps(measures[line.strip()].measure()), flush=True)

@@ -19,7 +19,7 @@ import numba
 import numpy as np
 
 from benchmarks.common import Case, interleave, make_votes, new_model, ratio
-from benchmarks.throughput import PLANS, Plan
+from benchmarks.throughput import PLANS, SuitePlan
 
 try:
     import river
@@ -90,7 +90,7 @@ def block_of(feed: Callable[[Any], Any], rows: list[Any], size: int) -> Callable
     return work
 
 
-def latency(labelers: int, plan: Plan) -> dict[str, Any]:
+def latency(labelers: int, plan: SuitePlan) -> dict[str, Any]:
     """Cost of a row in blocks that take turns, then the distribution over single rows."""
     fresh = max(plan.latency_rows, plan.latency_block)
     codes, _ = make_votes(Case(plan.warm_rows + fresh, labelers))

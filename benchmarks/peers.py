@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import ROOT, Case, clock, label_all, majority, make_votes, to_signed, warm_up
-from benchmarks.throughput import Plan
+from benchmarks.throughput import SuitePlan
 
 ENVS = ROOT / ".bench-envs"
 STATUS = "status.json"
@@ -131,7 +131,7 @@ def run_peer(name: str, votes: Path, labels: Path) -> float:
     return float(json.loads(done.stdout.splitlines()[-1])["seconds"])
 
 
-def _measure_beside(name: str, plan: Plan, folder: Path) -> dict[str, Any]:
+def _measure_beside(name: str, plan: SuitePlan, folder: Path) -> dict[str, Any]:
     """One peer and driftvote in turns on the same votes."""
     # Restless: at this length the other streams hardly drift, and drift is what the votes are labeled for.
     case = Case(plan.slow_peer_rows if name in SLOW else plan.peer_rows, stream="restless")
@@ -156,7 +156,7 @@ def _measure_beside(name: str, plan: Plan, folder: Path) -> dict[str, Any]:
     }
 
 
-def measure_peers(plan: Plan) -> dict[str, Any]:
+def measure_peers(plan: SuitePlan) -> dict[str, Any]:
     """Every batch peer; one that is missing or breaks has its reason in place of figures."""
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -173,7 +173,7 @@ def measure_peers(plan: Plan) -> dict[str, Any]:
     return found
 
 
-def measure_latency(plan: Plan) -> dict[str, Any]:
+def measure_latency(plan: SuitePlan) -> dict[str, Any]:
     """`update()` and river's detectors, in river's environment if there is one."""
     status = status_of("river")
     python = sys.executable if status["reason"] else str(python_of("river"))

@@ -45,7 +45,7 @@ POOL = 10
 
 
 @dataclass(frozen=True)
-class Plan:
+class SuitePlan:
     """Sizes of one run of the suite.
 
     `rounds` is how often an interleaved comparison goes round, and `budget` the seconds after which it
@@ -85,7 +85,7 @@ class Plan:
         }
 
 
-FULL = Plan(
+FULL = SuitePlan(
     name="full",
     rows=(10_000, 100_000, 1_000_000, 10_000_000),
     base_rows=1_000_000,
@@ -148,7 +148,7 @@ TINY = replace(
 PLANS = {plan.name: plan for plan in (FULL, QUICK, TINY)}
 
 
-def measure_axes(plan: Plan) -> dict[str, list[dict[str, Any]]]:
+def measure_axes(plan: SuitePlan) -> dict[str, list[dict[str, Any]]]:
     """Every table: rows, labelers, classes, abstentions, models, drift."""
     found: dict[str, list[dict[str, Any]]] = {}
     for axis, cases in plan.axes().items():
@@ -160,7 +160,7 @@ def measure_axes(plan: Plan) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def _measure_case(case: Case, plan: Plan, memory: bool) -> dict[str, Any]:
+def _measure_case(case: Case, plan: SuitePlan, memory: bool) -> dict[str, Any]:
     """Time, ratio and, if asked for, the peak memory of a process that does nothing else."""
     codes, _ = make_votes(case)
     signed = to_signed(codes)
@@ -185,7 +185,7 @@ def _measure_case(case: Case, plan: Plan, memory: bool) -> dict[str, Any]:
     return {**found, "votes_mb": codes.nbytes / 1e6}
 
 
-def measure_growth(plan: Plan) -> dict[str, Any]:
+def measure_growth(plan: SuitePlan) -> dict[str, Any]:
     """How the cost grows with labelers (6 to 20) and with rows (tenfold), each pair taking turns."""
     base = Case(plan.base_rows)
     found: dict[str, Any] = {}
@@ -207,7 +207,7 @@ def measure_growth(plan: Plan) -> dict[str, Any]:
     return found
 
 
-def measure_chunked(plan: Plan) -> dict[str, Any]:
+def measure_chunked(plan: SuitePlan) -> dict[str, Any]:
     """A stream too long to hold, fed in chunks: time, and memory that must not grow with the rows.
 
     Each length has a fresh process; the pool of ready-made chunks (one byte a vote) counts as ours. Kernels are

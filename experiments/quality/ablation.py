@@ -35,7 +35,7 @@ SHOWN = ("name", "group", "accuracy", "gain", "accuracy_error")
 
 
 @dataclass(frozen=True)
-class Change:
+class Variant:
     """One choice made otherwise: settings of the model, or values of names in kernels."""
 
     title: str
@@ -50,26 +50,26 @@ class Change:
 
 
 CHANGES = (
-    Change(UNCHANGED),
-    Change("`bound='bernstein'`", {"bound": "bernstein"}),
-    Change("`bound='mcdiarmid'`", {"bound": "mcdiarmid"}),
-    Change("`watch='votes'`", {"watch": "votes"}),
-    Change("`estimator='triplet'`", {"estimator": "triplet"}),
-    Change("`refresh=8`", {"refresh": 8}),
-    Change("`refresh=128`", {"refresh": 128}),
-    Change("classes taken for equally likely", even_balance=True),
-    Change("no even first steps", kernel={"EVEN_STEPS": 0}),
-    Change("smoothing worth 1 row", kernel={"SMOOTHING": 1.0}),
-    Change("smoothing worth 10 rows", kernel={"SMOOTHING": 10.0}),
-    Change("smoothing towards right 9 in 10", kernel={"PRIOR_SKILL": 0.9}),
-    Change("unchecked labelers trusted like others", kernel={"CHECKED": 0.0}),
-    Change("every abstention a piece of evidence", kernel={"silence_weight": njit(lambda active, votes: 1.0)}),
-    Change("class-conditional always", kernel={"evidence_for_classes": njit(lambda patterns, cast, fit: 1.0)}),
-    Change("one accuracy always", kernel={"evidence_for_classes": njit(lambda patterns, cast, fit: 0.0)}),
-    Change("no leaning towards the majority", kernel={"ANCHOR": 0.0}),
-    Change("leaning always, as at a misfit of 0.05", kernel={"misfit_of": njit(lambda fit, sums, both: 0.05)}),
-    Change("leaning without a limit", kernel={"HEAVIEST_ANCHOR": 1e9}),
-    Change("further votes count in full", kernel={"CROWDING": 0.0}),
+    Variant(UNCHANGED),
+    Variant("`bound='bernstein'`", {"bound": "bernstein"}),
+    Variant("`bound='mcdiarmid'`", {"bound": "mcdiarmid"}),
+    Variant("`watch='votes'`", {"watch": "votes"}),
+    Variant("`estimator='triplet'`", {"estimator": "triplet"}),
+    Variant("`refresh=8`", {"refresh": 8}),
+    Variant("`refresh=128`", {"refresh": 128}),
+    Variant("classes taken for equally likely", even_balance=True),
+    Variant("no even first steps", kernel={"EVEN_STEPS": 0}),
+    Variant("smoothing worth 1 row", kernel={"SMOOTHING": 1.0}),
+    Variant("smoothing worth 10 rows", kernel={"SMOOTHING": 10.0}),
+    Variant("smoothing towards right 9 in 10", kernel={"PRIOR_SKILL": 0.9}),
+    Variant("unchecked labelers trusted like others", kernel={"CHECKED": 0.0}),
+    Variant("every abstention a piece of evidence", kernel={"silence_weight": njit(lambda active, votes: 1.0)}),
+    Variant("class-conditional always", kernel={"evidence_for_classes": njit(lambda patterns, cast, fit: 1.0)}),
+    Variant("one accuracy always", kernel={"evidence_for_classes": njit(lambda patterns, cast, fit: 0.0)}),
+    Variant("no leaning towards the majority", kernel={"ANCHOR": 0.0}),
+    Variant("leaning always, as at a misfit of 0.05", kernel={"misfit_of": njit(lambda fit, sums, both: 0.05)}),
+    Variant("leaning without a limit", kernel={"HEAVIEST_ANCHOR": 1e9}),
+    Variant("further votes count in full", kernel={"CROWDING": 0.0}),
 )
 
 
