@@ -37,7 +37,7 @@ from driftvote.core.state import (
     state_of_rows,
     widen_totals,
 )
-from driftvote.core.voting import EQUAL_WEIGHT, accuracy_at_weight, dilute, draw_of
+from driftvote.core.voting import EQUAL_WEIGHT, accuracy_at_weight, dilute
 from driftvote.core.windows import (
     FixedWindow,
     WindowRule,
@@ -49,6 +49,10 @@ from driftvote.core.windows import (
 )
 
 NO_CLASSES: Ints = np.empty(0, np.int64)
+"""No row of a chunk is verified."""
+
+MIN_KEYS = 27
+"""Distinct rows of three labelers and two classes."""
 
 
 class Schedule(NamedTuple):
@@ -91,8 +95,10 @@ def is_fit_due(row: int, level: int, sizes: Ints, schedule: Schedule) -> bool:
 @inner
 def new_repeats(n_rows: int, state: StreamState, refresh: int) -> Repeats:
     """Return an empty table, of no size where it would not pay: for short chunks, or where rows rarely repeat."""
-    keys = few_keys(state) if refresh > 1 else 0
-    size = keys if n_rows >= 2 * keys else 0
+    size = 0
+    if refresh > 1 and n_rows >= 2 * MIN_KEYS:
+        keys = few_keys(state)
+        size = keys if n_rows >= 2 * keys else 0
     return Repeats(np.zeros(size, np.int64), np.empty(size, np.int64), np.empty((size, state.n_classes)))
 
 
@@ -135,7 +141,7 @@ def label_rows(
                 fill_tables(settings, fit, tables)
                 fitted = True
         out.places[t] = place
-        draw = draw_of(draws, t)
+        draw = draws[t] if draws.shape[0] > 0 else -1.0
         if repeats.place.shape[0] > 0 and draw < 0.0:  # a draw for ties belongs to its row
             key = state.keys[row % state.keys.shape[0]]
             if repeats.place[key] != place + 1:
@@ -159,7 +165,8 @@ def predict_rows(
     if tables.ready[0] == 0:
         fill_tables(settings, fit, tables)
     for t in range(rows.shape[0]):
-        labels[t] = label_row(settings, fit, tables, rows[t], draw_of(draws, t), support, proba[t])
+        draw = draws[t] if draws.shape[0] > 0 else -1.0
+        labels[t] = label_row(settings, fit, tables, rows[t], draw, support, proba[t])
 
 
 @jit
@@ -322,7 +329,8 @@ class Engine:
 
     def label(self, rows: Codes, draws: Floats, verified: Ints = NO_CLASSES) -> Labeled:
         """Learn from each row, then label it; a row whose verified class is given (not -1) gets that label."""
-        self._refit_if_stale()
+        if self._stale:
+            self._refit()
         n_rows = len(rows)
         out = Outputs(
             labels=np.empty(n_rows, np.int64),
@@ -354,7 +362,8 @@ class Engine:
 
     def predict(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
         """Label rows by the current fit; learn nothing."""
-        self._refit_if_stale()
+        if self._stale:
+            self._refit()
         labels, proba = np.empty(len(rows), np.int64), np.empty((len(rows), self.panel.n_classes))
         predict_rows(rows, draws, self._settings, self._fit, self._tables, labels, proba)
         return labels, proba
@@ -363,7 +372,8 @@ class Engine:
         """Return the estimates after the rows seen, as for one row."""
         if not self.n_rows:
             return Estimates.unknown(1, self.n_labelers, self.panel.n_classes)
-        self._refit_if_stale()
+        if self._stale:
+            self._refit()
         return Estimates(self.panel, self._fit, np.zeros(1, np.int64))
 
     def window_sums(self) -> tuple[Ints, Ints, int]:
@@ -394,11 +404,10 @@ class Engine:
         classes = self._state.verified[rows % max(1, len(self._state.verified))]
         return rows[classes >= 0], classes[classes >= 0]
 
-    def _refit_if_stale(self) -> None:
-        """Fit again if a row was verified since; the result is the same at any moment before the next row."""
-        if self._stale:
-            self._set_fit(self.panel.empty_fits(1))
-            fit_now(self._state, self._tests, self._settings, self._fit)
+    def _refit(self) -> None:
+        """Fit again after a row was verified; the result is the same at any moment before the next row."""
+        self._set_fit(self.panel.empty_fits(1))
+        fit_now(self._state, self._tests, self._settings, self._fit)
 
     def _set_fit(self, fit: Any) -> None:
         self._fit, self._stale = fit, False
@@ -443,7 +452,8 @@ class Engine:
 
     def to_arrays(self) -> Arrays:
         """Return the state as named arrays, rows oldest first."""
-        self._refit_if_stale()
+        if self._stale:
+            self._refit()
         slots = recent_slots(self._state)
         state = {"rows": self._state.ring[slots], "verified": self._state.verified[slots], "clock": self._state.clock}
         if not self.keeps_rows:

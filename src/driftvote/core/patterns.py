@@ -12,7 +12,7 @@ import numpy as np
 
 from driftvote.arrays import Codes, Floats, Ints
 from driftvote.core.jit import inner
-from driftvote.core.state import SPREAD, StreamState, keys_are_unique, vote_of
+from driftvote.core.state import SPREAD, StreamState, vote_of
 
 FEW_KEYS = 1 << 12
 """Up to so many distinct rows each has a slot of its own: clearing the slots costs less than hashing."""
@@ -75,7 +75,6 @@ def count_few_patterns(state: StreamState, window: int, few: int, slots: Ints, c
 def count_patterns(state: StreamState, window: int, slots: Ints, count: Ints) -> int:
     """Find the patterns of the last `window` rows, in the order of their first rows; return how many there are."""
     capacity, n_classes = state.ring.shape[0], state.n_classes
-    exact = keys_are_unique(state.ring.shape[1], n_classes)
     few = few_keys(state) * (n_classes + 1)
     if few > 0:
         return count_few_patterns(state, window, few, slots, count)
@@ -99,7 +98,7 @@ def count_patterns(state: StreamState, window: int, slots: Ints, count: Ints) ->
                 break
             other = slots[at]
             alike = state.keys[other] == key and state.verified[other] == verified
-            if alike and (exact or same_votes(state.ring, other, slot)):
+            if alike and (state.unique_keys or same_votes(state.ring, other, slot)):
                 count[at] += 1
                 break
             place = (place + 1) & mask

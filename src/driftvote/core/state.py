@@ -46,6 +46,7 @@ class StreamState(NamedTuple):
     sizes: Ints  # (windows,): window sizes, increasing
     stride: int
     n_classes: int
+    unique_keys: bool  # distinct rows have distinct keys: so few labelers and classes that a key spells the row
 
 
 @inner
@@ -62,20 +63,11 @@ def n_pairs_of(state: StreamState) -> int:
 
 
 @inner
-def keys_are_unique(n_labelers: int, n_classes: int) -> bool:
-    """Return whether different rows have different keys: so few labelers and classes that a key spells the row."""
-    rows = 1.0
-    for _ in range(n_labelers):
-        rows *= n_classes + 1
-    return rows <= _MASK
-
-
-@inner
-def key_of(rows: Codes, place: int, n_classes: int) -> int:
+def key_of(rows: Codes, place: int, n_classes: int, unique: bool) -> int:
     """Return a number that equal rows share."""
     n = rows.shape[1]
     key = 0
-    if keys_are_unique(n, n_classes):
+    if unique:
         for i in range(n):
             key = key * (n_classes + 1) + int(vote_of(rows[place, i])) + 1
         return key
@@ -131,7 +123,7 @@ def add_row(rows: Codes, place: int, state: StreamState) -> None:
         slot = seen % capacity
         for i in range(rows.shape[1]):
             state.ring[slot, i] = rows[place, i]
-        state.keys[slot] = key_of(rows, place, state.n_classes)
+        state.keys[slot] = key_of(rows, place, state.n_classes, state.unique_keys)
         state.verified[slot] = -1
     count_row(rows, place, state.n_classes, state.now)
     store_totals(state, seen)
@@ -148,7 +140,7 @@ def replay_rows(rows: Codes, state: StreamState) -> None:
         slot = seen % capacity
         for i in range(rows.shape[1]):
             state.ring[slot, i] = rows[t, i]
-        state.keys[slot] = key_of(rows, t, state.n_classes)
+        state.keys[slot] = key_of(rows, t, state.n_classes, state.unique_keys)
         count_row(rows, t, state.n_classes, state.now)
         store_totals(state, seen)
     state.clock[0] = first + rows.shape[0]
@@ -219,6 +211,7 @@ def empty_state(sizes: Sequence[int] | Ints, n_labelers: int, n_classes: int, st
         sizes=sizes,
         stride=stride,
         n_classes=n_classes,
+        unique_keys=(n_classes + 1) ** n_labelers <= _MASK,
     )
 
 

@@ -15,15 +15,12 @@ TIE_POLICIES = ("abstain", "random")
 EQUAL_WEIGHT = 1.0
 """Weight of every labeler before the first row, and in a plain majority."""
 
+NO_DRAWS: Floats = np.zeros(0)
+"""Draws that make every tie abstain."""
+
 # Products of the same odds in another order differ in their last bits; scores this close are a tie.
 TIE = 1.0 - 2.0**-36
 _TIE_STREAM = -1  # no labeler has this place, so ties and random votes never share a draw
-
-
-@inner
-def draw_of(draws: Floats, row: int) -> float:
-    """Return the draw that settles a tie on a row: in [0, 1), or -1 to abstain. An empty array always abstains."""
-    return draws[row] if draws.shape[0] > 0 else -1.0
 
 
 @inner
@@ -130,7 +127,7 @@ def majority_rows(rows: Codes, draws: Floats, labels: Ints, proba: Floats) -> No
     """Fill labels and probabilities with the majority of each row."""
     support = np.empty(proba.shape[1], np.int64)
     for t in range(rows.shape[0]):
-        labels[t] = majority_row(rows[t], draw_of(draws, t), support, proba[t])
+        labels[t] = majority_row(rows[t], draws[t] if draws.shape[0] > 0 else -1.0, support, proba[t])
 
 
 def majority_vote(rows: Codes, draws: Floats, n_classes: int) -> tuple[Ints, Floats]:
@@ -149,7 +146,7 @@ def majority_vote(rows: Codes, draws: Floats, n_classes: int) -> tuple[Ints, Flo
 def tie_draws(policy: str, seed: int, first_row: int, n_rows: int) -> Floats:
     """Return one number a row that settles its tie: a draw in [0, 1); an empty array to abstain on ties."""
     if policy == "abstain":
-        return np.zeros(0)
+        return NO_DRAWS
     rows = np.arange(first_row, first_row + n_rows)
     return uniforms(seed, rows, np.array(_TIE_STREAM))
 

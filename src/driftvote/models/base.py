@@ -20,10 +20,10 @@ import numpy.typing as npt
 
 from driftvote import settings
 from driftvote.arrays import Arrays, Codes, Floats, Ints, code_dtype
-from driftvote.core.engine import Engine, Estimates, Labeled, equal_vote, estimate_rows
+from driftvote.core.engine import NO_CLASSES, Engine, Estimates, Labeled, equal_vote, estimate_rows
 from driftvote.core.label_models import Confusion, Estimator
 from driftvote.core.state import agreement_matrix
-from driftvote.core.voting import TIE_POLICIES, tie_draws
+from driftvote.core.voting import NO_DRAWS, TIE_POLICIES, tie_draws
 from driftvote.core.windows import FixedWindow, WindowRule
 from driftvote.drift.bands import AccuracyEstimate
 from driftvote.drift.dependence import Dependence, dependence
@@ -139,7 +139,11 @@ class LabelModel:
         """
         if id is not None or verified is not None:
             self.check_learns_from_verified()
-        return Step(self.label_batch(self._read_row(row, id=id, verified=verified, time=time)), 0)
+        if self._groups is None:
+            batch = read_row(row, self._form, self._stream.roster, id=id, verified=verified, time=time)
+        else:
+            batch = self._collapse(read_row(row, self._form, self._stream.members, id=id, verified=verified, time=time))
+        return Step(self.label_batch(batch), 0)
 
     @overload
     def label_stream(
@@ -223,13 +227,15 @@ class LabelModel:
 
         `driftvote.inputs` and `driftvote.files` make batches. Everything is checked before anything changes.
         """
-        first, events = self.n_rows, list[DriftEvent]()
-        labeled = Labeled.join(list(self._advance(batch, events)))
-        roster = self._stream.roster
-        votes = align_rows(batch, roster)
+        stream, events = self._stream, list[DriftEvent]()
+        first = 0 if stream.engine is None else stream.engine.n_rows
+        parts = list(self._advance(batch, events))
+        labeled = parts[0] if len(parts) == 1 else Labeled.join(parts)
+        votes = batch.codes if batch.names is None else align_rows(batch, stream.roster)
         detected = None if self.false_event_rate is None else events
-        out = LabeledStream(labeled, votes, self._form, roster.names, batch.origin, detected, first)
-        self._call_back(events)
+        out = LabeledStream(labeled, votes, self._form, stream.roster.names, batch.origin, detected, first)
+        if events:
+            self._call_back(events)
         return out
 
     def partial_fit(self: Self, data: Any, y: Any = None, **columns: Any) -> Self:
@@ -268,10 +274,10 @@ class LabelModel:
         batch = read_batch(data, self._form, self._stream.members, **columns)
         return self._collapse(batch)
 
-    def _read_row(self, row: Any, **info: Any) -> Batch:
+    def _read_row(self, row: Any) -> Batch:
         if self._groups is None:
-            return read_row(row, self._form, self._stream.roster, **info)
-        return self._collapse(read_row(row, self._form, self._stream.members, **info))
+            return read_row(row, self._form, self._stream.roster)
+        return self._collapse(read_row(row, self._form, self._stream.members))
 
     def _collapse(self, batch: Batch) -> Batch:
         assert self._groups is not None
@@ -282,15 +288,17 @@ class LabelModel:
 
         Drift events are added to `events`.
         """
-        stream = self._stream
-        if not self.n_rows:
+        stream, last_time = self._stream, self._stream.last_time
+        if stream.engine is None:
             check_first_batch(self._form, batch.codes, batch.literal)
-        last_time = stream.last_time
         if batch.times is not None or batch.origin is not ARRAY:
-            last_time = check_times(batch, stream.last_time)
-        parts = split_by_roster(stream.roster, batch)
-        if stream.engine is not None and not stream.engine.keeps_rows and self.abstentions == "random":
-            refuse_newcomers(stream.roster, parts[-1][1])
+            last_time = check_times(batch, last_time)
+        if batch.names is None and batch.codes.shape[1] == len(stream.roster.names):
+            parts = [(slice(0, len(batch.codes)), stream.roster)]
+        else:
+            parts = split_by_roster(stream.roster, batch)
+            if stream.engine is not None and not stream.engine.keeps_rows and self.abstentions == "random":
+                refuse_newcomers(stream.roster, parts[-1][1])
         for rows, roster in parts:
             for begin in range(rows.start, rows.stop, step or rows.stop):
                 part = slice(begin, rows.stop if step is None else min(rows.stop, begin + step))
@@ -300,29 +308,34 @@ class LabelModel:
             stream.members = replace(stream.members, names=batch.members)
 
     def _label_part(self, batch: Batch, part: slice, roster: Roster, events: list[DriftEvent]) -> Labeled:
-        stream, engine = self._stream, self._engine_for(roster)
-        codes, first = align_rows(batch, roster)[part], engine.n_rows
+        stream, engine = self._stream, self._stream.engine
+        if engine is None or roster is not stream.roster:
+            engine = self._engine_for(roster)
+        codes = (batch.codes if batch.names is None else align_rows(batch, roster))[part]
+        first, draws, verified = engine.n_rows, NO_DRAWS, NO_CLASSES
         if self.abstentions == "random":
             codes = fill_abstentions(codes, self.seed, first, self._form.n_classes)
-        draws = tie_draws(self.tie_break_policy, self.seed, first, len(codes))
-        verified = () if batch.verified is None or not self._estimator.learns_from_verified else batch.verified[part]
+        if self.tie_break_policy == "random":
+            draws = tie_draws("random", self.seed, first, len(codes))
+        if batch.verified is not None and self._estimator.learns_from_verified:
+            verified = batch.verified[part]
         detector, scan = stream.detector, None
         if detector is not None and self.n_jobs > 1 and len(codes) >= LONG:
             with ThreadPoolExecutor(1) as pool:
                 detector = detector.copy()  # takes the place of the other when both are through
                 scan = pool.submit(detector.scan, codes)
-                labeled = engine.label(codes, draws, *(verified,) if len(verified) else ())
+                labeled = engine.label(codes, draws, verified)
         else:
-            labeled = engine.label(codes, draws, *(verified,) if len(verified) else ())
+            labeled = engine.label(codes, draws, verified)
         stream.roster, stream.engine = roster, engine
         if batch.ids is not None and self._estimator.learns_from_verified:
             stream.ids.add(first, batch.ids[part])
-        if len(stream.ids):
+        if stream.ids.by_row:
             stream.ids.forget(engine.n_rows - engine.largest_window)
         if detector is not None:
             changes = detector.scan(codes) if scan is None else scan.result()
             stream.detector = detector
-            if first // BLOCK != engine.n_rows // BLOCK or changes:
+            if first // BLOCK != (first + len(codes)) // BLOCK:
                 times = None if batch.times is None else batch.times[part]
                 events += detector.report(changes, labeled.estimates.windows, times)
         return labeled
@@ -418,6 +431,8 @@ class LabelModel:
         engine = self._new_engine(roster)
         engine.start_at(row, codes)
         self._stream.roster, self._stream.engine = roster, engine
+        if self.false_event_rate is not None:
+            self._stream.detector = self._new_detector(roster, row)
 
     # -- use what is known, change nothing -----------------------------------------------------
 
@@ -812,7 +827,7 @@ class LabelModel:
                 stream.engine.restore(arrays)
                 if model._estimator.learns_from_verified:
                     stream.ids = FeedbackBook.from_arrays(arrays, stream.engine.n_rows)
-                if model.false_event_rate is not None and "drift" in header:
+                if model.false_event_rate is not None:
                     stream.detector = model._new_detector(stream.roster, stream.engine.n_rows)
                     stream.detector.restore(header["drift"], arrays)
         except (TypeError, ValueError, KeyError) as problem:

@@ -204,7 +204,8 @@ def expect(patterns: Patterns, logs: Floats, prior: Floats, absent: Floats, acti
                     score += flat[patterns.cell[at] + step]
                 scores[c] = score
         if last - first < active:
-            weight = silence_weight(active, last - first)
+            # The abstentions of one row are one piece of evidence, with one common reason.
+            weight = 1.0 / max(1.0, float(active - (last - first)))
             for c in range(n_classes):
                 step = c * (n_classes + 1)
                 quiet = absent[c]
@@ -216,12 +217,6 @@ def expect(patterns: Patterns, logs: Floats, prior: Floats, absent: Floats, acti
             change = max(change, abs(scores[c] - post[q, c]))
             post[q, c] = scores[c]
     return change
-
-
-@inner
-def silence_weight(active: int, votes: int) -> float:
-    """Return the weight of an abstention: those of one row are one piece of evidence, with one common reason."""
-    return 1.0 / max(1.0, float(active - votes))
 
 
 @inner
@@ -428,7 +423,7 @@ def score_row(
         leaders += support[c] == top
     weight = 1.0 / (1.0 + CROWDING * misfit * max(0.0, votes - 1.0))
     lean = min(ANCHOR * misfit, HEAVIEST_ANCHOR) * fit.window[0] / (fit.window[0] + ANCHOR_ROWS)
-    silence = silence_weight(active, familiar)
+    silence = 1.0 / max(1.0, float(active - familiar))
     for c in range(n_classes):
         quiet, voiced = tables.start[0, c] if familiar < active else 0.0, 0.0
         for h in range(row.shape[0]):
