@@ -81,7 +81,7 @@ def read_row(
     row: Any, form: VoteFormat, roster: Roster, *, id: Any = None, verified: Any = None, time: Any = None
 ) -> Batch:
     """A batch of one row: a sequence of votes, a dict {labeler: vote}, or a row of a frame."""
-    # Whether an abstention was written out is asked only of many rows, so `literal` is False here.
+    # `literal` matters only for many rows, so it is False here.
     if type(row) is np.ndarray and row.ndim == 1:
         codes = _encode_values(row.tolist(), form)
     elif type(row) is dict:
@@ -391,6 +391,10 @@ def _to_arrow(series: nw.Series[Any]) -> Any:
 def _encode_series(series: nw.Series[Any], form: VoteFormat) -> EncodedColumn:
     import pyarrow as pa
 
+    if series.dtype.is_float():
+        values = np.ascontiguousarray(series.to_numpy())  # pandas may hold all columns as one table of rows
+        if values.dtype.kind == "f":  # not so for nullable columns of pandas
+            return form.encode_column(values)
     try:
         return form.encode_column(_to_arrow(series))
     except pa.ArrowException:  # a type that Arrow cannot tell the distinct values of
@@ -458,7 +462,13 @@ def _read_long(
             raise VoteError(f"row {row} of this batch (counting from 0), column {name!r} is empty; every vote needs it")
     tasks, task_of = _factorize(frame[task].to_list())
     labelers, labeler_of = _factorize(frame[labeler].to_list())
-    _refuse_repeated_votes(task_of * len(labelers) + labeler_of, frame, task, labeler)
+    repeated = find_repeated_vote(task_of, labeler_of)
+    if repeated is not None:
+        row, earlier = repeated
+        raise VoteError(
+            f"row {row} of this batch (counting from 0): labeler {labelers[labeler_of[row]]!r} votes again on task"
+            f" {tasks[task_of[row]]!r} (first in row {earlier}); keep one vote of each labeler on a task"
+        )
     votes = _encode_series(frame[label], form)
     if votes.has_bad:
         row = votes.first_bad()
@@ -512,16 +522,14 @@ def _factorize(values: list[Any]) -> tuple[list[Any], Ints]:
     return list(places), np.array(codes, np.int64)
 
 
-def _refuse_repeated_votes(cells: Ints, frame: nw.DataFrame[Any], task: str, labeler: str) -> None:
+def find_repeated_vote(task_of: Ints, labeler_of: Ints) -> tuple[int, int] | None:
+    """The line of a vote that a labeler has cast on the same task before, and the line of the earlier vote."""
+    cells = task_of.astype(np.int64) * (int(labeler_of.max(initial=0)) + 1) + labeler_of
     _, first = np.unique(cells, return_index=True)
     if len(first) == len(cells):
-        return
-    row = int(np.setdiff1d(np.arange(len(cells)), first)[0])
-    earlier = int(np.argmax(cells == cells[row]))
-    raise VoteError(
-        f"row {row} of this batch (counting from 0): labeler {frame[labeler].to_list()[row]!r} votes again on task"
-        f" {frame[task].to_list()[row]!r} (first in row {earlier}); keep one vote of each labeler on a task"
-    )
+        return None
+    again = int(np.setdiff1d(np.arange(len(cells)), first)[0])
+    return again, int(np.argmax(cells == cells[again]))
 
 
 # -- a batch and the labelers of a model -------------------------------------------------------
@@ -604,8 +612,8 @@ def make_frame(columns: dict[str, Any], backend: Any, index: Any = None) -> Any:
     native = nw.from_dict(columns, backend=_check_backend(backend)).to_native()
     if nw.dependencies.is_pandas_dataframe(native):
         for name, values in columns.items():
-            if _is_whole_with_gaps(values):  # pandas would make floats of them
-                native[name] = native[name].astype("Int64")
+            if isinstance(values, list) and None in values and all(type(v) in (int, type(None)) for v in values):
+                native[name] = native[name].astype("Int64")  # pandas would make floats of them
         if index is not None:
             native.index = index
     return native
@@ -613,16 +621,7 @@ def make_frame(columns: dict[str, Any], backend: Any, index: Any = None) -> Any:
 
 def make_series(name: str, values: Any, backend: Any, index: Any = None) -> Any:
     """Values as a column of the given library, with the index that a pandas frame came with."""
-    import narwhals as nw
-
-    values = _one_type(values)
-    native = nw.new_series(name, values, backend=_check_backend(backend)).to_native()
-    if nw.dependencies.is_pandas_series(native):
-        if _is_whole_with_gaps(values):
-            native = native.astype("Int64")
-        if index is not None:
-            native.index = index
-    return native
+    return make_frame({name: values}, backend, index)[name]
 
 
 def _check_backend(backend: Any) -> Any:
@@ -644,10 +643,3 @@ def _one_type(values: Any) -> Any:
     if not isinstance(values, list) or len({type(value) for value in values if value is not None}) <= 1:
         return values
     return [None if value is None else str(value) for value in values]
-
-
-def _is_whole_with_gaps(values: Any) -> bool:
-    """Whether values are a list of ints in which some are missing."""
-    if not isinstance(values, list) or None not in values:
-        return False
-    return all(value is None or type(value) is int for value in values)

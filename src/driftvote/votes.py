@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from driftvote.arrays import Codes, Floats, Ints, code_dtype
+from driftvote.arrays import Bools, Codes, Floats, Ints, code_dtype
 from driftvote.errors import LabelerError, SettingError, VoteError
 
 BAD = -2
@@ -41,6 +41,17 @@ class EncodedColumn(NamedTuple):
     def first_bad(self) -> int:
         """The row of the first value without a meaning."""
         return int(np.argmax(self.codes == BAD))
+
+
+def _with_empty(codes: Codes, empty: Bools | None) -> EncodedColumn:
+    """Codes of a column, with abstentions where cells are empty."""
+    if empty is not None:
+        np.copyto(codes, 0, where=empty)  # neither an abstention nor bad
+    lowest = int(codes.min(initial=0))
+    literal = lowest == -1 or (lowest == BAD and bool((codes == -1).any()))
+    if empty is not None:
+        np.copyto(codes, -1, where=empty)  # faster than codes[empty] = -1
+    return EncodedColumn(codes, literal, lowest == BAD)
 
 
 @dataclass(frozen=True)
@@ -149,9 +160,9 @@ class VoteFormat:
 
     def _encode_floats(self, values: npt.NDArray[Any]) -> Codes:
         if self.name == "snorkel":
-            fits = (values >= -1) & (values < self.n_classes) & (values == np.floor(values))
-            codes = np.where(fits, values, 0).astype(self.dtype)
-            codes[~fits] = BAD
+            with np.errstate(invalid="ignore"):  # a value that the type cannot hold differs from its code
+                codes = values.astype(self.dtype)
+            np.copyto(codes, BAD, where=(codes != values) | (codes < -1) | (codes >= self.n_classes))
             return codes
         codes = np.full(values.shape, BAD, self.dtype)
         for value, code in self.codes.items():
@@ -169,17 +180,14 @@ class VoteFormat:
         if hasattr(column, "null_count"):
             return self._encode_arrow(column, lenient)
         if isinstance(column, np.ndarray) and column.dtype.kind in "iuf" and not lenient:
-            codes = self.encode(column)
-            missing = np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), np.bool_)
-            codes[missing] = -1
-            return EncodedColumn(codes, bool(((codes == -1) & ~missing).any()), bool((codes == BAD).any()))
+            return _with_empty(self.encode(column), np.isnan(column) if column.dtype.kind == "f" else None)
         values = column.tolist() if isinstance(column, np.ndarray) else list(column)
         codes = np.array([-1 if is_missing(v) else self.code_of(v, lenient=lenient) for v in values], self.dtype)
         literal = any(code == -1 and not self._is_empty(v) for code, v in zip(codes.tolist(), values, strict=True))
         return EncodedColumn(codes, literal, BAD in codes)
 
     def _encode_arrow(self, column: Any, lenient: bool) -> EncodedColumn:
-        """Whole numbers by their own value, anything else by a table with an entry for each distinct value."""
+        """Numbers by their own value, anything else by a table with an entry for each distinct value."""
         import pyarrow as pa
 
         if isinstance(column, pa.ChunkedArray):
@@ -188,13 +196,11 @@ class VoteFormat:
         if pa.types.is_null(kind):
             return EncodedColumn(np.full(len(column), -1, self.dtype), False, False)
         if pa.types.is_integer(kind):
-            codes = self._encode_whole((column.fill_null(0) if column.null_count else column).to_numpy(), lenient)
-            if not column.null_count:
-                lowest = int(codes.min(initial=0))  # BAD < -1: one pass tells both
-                return EncodedColumn(codes, lowest == -1 or bool((codes == -1).any()), lowest == BAD)
-            empty = column.is_null().to_numpy(zero_copy_only=False)
-            codes[empty] = -1
-            return EncodedColumn(codes, bool(((codes == -1) & ~empty).any()), bool((codes == BAD).any()))
+            empty = column.is_null().to_numpy(zero_copy_only=False) if column.null_count else None
+            values = (column if empty is None else column.fill_null(0)).to_numpy()
+            return _with_empty(self._encode_whole(values, lenient), empty)
+        if pa.types.is_floating(kind) and (not lenient or self.name != "classes"):
+            return self.encode_column(column.to_numpy(zero_copy_only=False))  # an empty cell becomes NaN
         if not pa.types.is_dictionary(kind):
             column = column.dictionary_encode()
         distinct = column.dictionary.to_pylist()

@@ -13,9 +13,9 @@ from typing import Any, BinaryIO
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[BinaryIO]:
-    """A file to write to that takes `path`'s place once everything is on disk, and is gone otherwise.
+    """A file to write to. It takes the place of `path` once everything is on disk, and is removed after an error.
 
-    It lies beside `path` until then, because only within one file system is a rename atomic.
+    Until then it lies in the folder of `path`, because a rename is atomic only within one file system.
     """
     with WholeFiles() as files:
         yield files.open(path)
@@ -24,8 +24,8 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
 class WholeFiles:
     """Several files that take their places one after the other, once all of them are on disk.
 
-    Until then they have no name at all where the system allows that (Linux), so that not even a killed process leaves
-    anything behind; elsewhere they are hidden files named `.part` beside their places.
+    Until then they have no name where the system allows that (Linux), so that a killed process leaves nothing behind.
+    Elsewhere they are hidden files named `.part` in the same folder.
     """
 
     def __init__(self) -> None:
@@ -41,18 +41,18 @@ class WholeFiles:
             self.discard()
 
     def open(self, path: str | Path) -> BinaryIO:
-        """A file to write to; it is the turn of this one after those opened before."""
+        """A file to write to; files take their places in the order in which they were opened."""
         self._parts.append(_Part(Path(path)))
         return self._parts[-1].file
 
     def named(self, path: str | Path) -> Path:
-        """A name to write to instead of `path`, with the same ending, for writers that insist on one."""
+        """A name to write to instead of `path`, with the same ending, for writers that need a name."""
         part = _Part(Path(path), named=True)
         self._parts.append(part)
         return part.temporary
 
     def commit(self) -> None:
-        """Everything to disk, then every file to its place, in the order in which they were opened."""
+        """Write everything to disk, then move every file to its place, in the order in which they were opened."""
         try:
             for part in self._parts:
                 part.finish()
@@ -64,14 +64,14 @@ class WholeFiles:
         self._parts = []
 
     def discard(self) -> None:
-        """Nothing happened."""
+        """Remove all files."""
         for part in self._parts:
             part.discard()
         self._parts = []
 
 
 class _Part:
-    """One file on its way."""
+    """One file that has not taken its place yet."""
 
     def __init__(self, path: Path, named: bool = False) -> None:
         self.path = path
@@ -85,7 +85,7 @@ class _Part:
                 return
             handle = self._handle()
         except OSError as problem:
-            # Named after the folder that is missing or closed, not after a temporary file nobody asked for.
+            # The error names the folder that is missing or closed, not the temporary file.
             raise type(problem)(problem.errno, problem.strerror, str(path.parent)) from None
         self.file = os.fdopen(handle, "wb")
 
@@ -103,7 +103,7 @@ class _Part:
         return handle
 
     def finish(self) -> None:
-        """Everything that was written is on disk."""
+        """Write everything to disk and give the file its temporary name."""
         try:
             if self.file is None:
                 with open(self.temporary, "rb") as file:
@@ -118,8 +118,7 @@ class _Part:
             raise type(problem)(problem.errno, problem.strerror, str(self.path)) from None
 
     def _name(self) -> None:
-        """Give the unnamed file its temporary name; linkat follows the link in /proc only when a folder is
-        named too."""
+        """Give the unnamed file its temporary name. linkat follows the link in /proc only if a folder is named too."""
         folder = os.open(self.path.parent, os.O_RDONLY)
         try:
             source = f"/proc/self/fd/{self.file.fileno()}"
@@ -136,14 +135,14 @@ class _Part:
 
     def discard(self) -> None:
         if self.file is not None:
-            with suppress(OSError):  # a full disk once more: what was to be written is thrown away anyway
+            with suppress(OSError):  # a full disk again, but the content is thrown away anyway
                 self.file.close()
         if not self._unnamed and not self._published:
             self.temporary.unlink(missing_ok=True)
 
 
 def _usual_mode(path: Path) -> int:
-    """The mode that the old file has or an ordinary new one would get (a temporary one is private)."""
+    """The mode of the old file, or that of an ordinary new one (a temporary file is private)."""
     if path.exists():
         return path.stat().st_mode & 0o777
     mask = os.umask(0)

@@ -91,13 +91,13 @@ def find_format(table: Table, names: Sequence[str], abstain: str | None) -> tupl
     unknown = [name for name, ends in limits.items() if ends is None]
     wide = [name for name, ends in limits.items() if ends and ends[1] - ends[0] >= CHECK_FROM]
     _collect(table, columns, unknown, wide, abstain)
-    found = list(columns.values())
-    if all(column.low is None and not column.texts for column in found):
+    values = list(columns.values())
+    if all(column.low is None and not column.texts for column in values):
         raise _no_votes(table, names)
-    _refuse_mixtures(table, found)
-    if any(column.texts for column in found):
-        return _text_format(table, found, abstain)
-    return _number_format(table, found, abstain), []
+    _refuse_mixtures(table, values)
+    if any(column.texts for column in values):
+        return _text_format(table, values, abstain)
+    return _number_format(table, values, abstain), []
 
 
 def _collect(

@@ -28,6 +28,7 @@ from driftvote.files.rows import (
     plain_column,
 )
 from driftvote.files.table import BATCH, Table
+from driftvote.inputs import find_repeated_vote
 from driftvote.times import Times
 from driftvote.votes import VoteFormat
 
@@ -278,7 +279,9 @@ class LongReader:
         starts = _starts(lines)
         row_of = np.repeat(np.arange(len(starts)), np.diff(starts, append=lines.num_rows))
         labeler_of = lines.column("labeler").to_numpy()
-        self._refuse_repeated(row_of, labeler_of, lines)
+        repeated = find_repeated_vote(row_of, labeler_of)
+        if repeated is not None:
+            raise self._repeated_vote(lines, *repeated)
         codes = np.full((len(starts), len(self.labelers)), -1, self.form.dtype)
         codes[row_of, labeler_of] = lines.column("code").to_numpy()
         done = lines.column("done").take(pa.array(starts)).to_numpy(zero_copy_only=False)
@@ -304,19 +307,13 @@ class LongReader:
             gold=lines.column("gold").to_numpy()[starts] if roles.gold else None,
         )
 
-    def _refuse_repeated(self, row_of: Ints, labeler_of: Ints, lines: Any) -> None:
-        cells = row_of.astype(np.int64) * max(1, len(self.labelers)) + labeler_of
-        _, first = np.unique(cells, return_index=True)
-        if len(first) == len(cells):
-            return
-        again = int(np.setdiff1d(np.arange(len(cells)), first)[0])
-        before = int(np.argmax(cells == cells[again]))
-        rows = lines.column("line").to_numpy()
-        raise VoteError(
-            f"{self.table.shown}: {self.table.place(int(rows[again]))}: labeler"
-            f" {list(self.labelers)[labeler_of[again]]!r} votes again on task"
-            f" {self._unpack('task', lines, [again])[0].as_py()!r} (first in {self.table.place(int(rows[before]))});"
-            " keep one vote of each labeler on a task"
+    def _repeated_vote(self, lines: Any, again: int, before: int) -> VoteError:
+        again_at, before_at = (self.table.place(lines.column("line")[line].as_py()) for line in (again, before))
+        labeler = list(self.labelers)[lines.column("labeler")[again].as_py()]
+        return VoteError(
+            f"{self.table.shown}: {again_at}: labeler {labeler!r} votes again on task"
+            f" {self._unpack('task', lines, [again])[0].as_py()!r} (first in {before_at}); keep one vote of each"
+            " labeler on a task"
         )
 
 

@@ -70,14 +70,14 @@ class NpyTable(Table):
         self._read = 0
         with self._explain_errors():
             for _ in range(0, self.n_rows or 0, self.batch_rows):
-                arrays = {name: next(stream) for name, stream in pieces.items()}
-                found = []
+                members = {name: next(stream) for name, stream in pieces.items()}
+                arrays = []
                 for name in columns:
                     member, place = self._columns[name]
-                    values = arrays[member]
-                    found.append(_to_arrow(values) if place is None else self._decode(values[:, place]))
+                    values = members[member]
+                    arrays.append(_to_arrow(values) if place is None else self._decode(values[:, place]))
                 self._read += len(values)
-                yield pa.RecordBatch.from_arrays(found, names=list(columns))
+                yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def decode_classes(self, column: Any) -> Any:
         import pyarrow as pa
