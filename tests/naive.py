@@ -30,7 +30,7 @@ class Row:
     accuracies: list[float]
     diluted: list[float]
     coverage: list[float]
-    weights: list[float]
+    vote_weights: list[float]  # what each vote added to the log-odds of its class; 0 for an abstention
     label: int
     proba: list[float]
 
@@ -104,7 +104,8 @@ def label_row(table: np.ndarray, counted: np.ndarray, cast: np.ndarray, t: int, 
     clipped = [min(max(p, low), high) for p in chosen]
     weights = [math.log((n_classes - 1) * p / (1 - p)) for p in clipped]
     label, proba = weighted_vote(counted[t - 1], weights, n_classes)
-    return Row(window, accuracies, diluted, coverage, weights, label, proba)
+    added = [weight if vote >= 0 else 0.0 for vote, weight in zip(cast[t - 1], weights, strict=True)]
+    return Row(window, accuracies, diluted, coverage, added, label, proba)
 
 
 def weighted_vote(row: np.ndarray, weights: list[float], n_classes: int) -> tuple[int, list[float]]:

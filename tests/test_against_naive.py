@@ -69,7 +69,7 @@ def assert_close_to_naive(found, rows):
         ("accuracies", "accuracies"),
         ("diluted_accuracies", "diluted"),
         ("coverage", "coverage"),
-        ("weights", "weights"),
+        ("weights", "vote_weights"),
         ("proba", "proba"),
     ]:
         expected = np.array([getattr(row, name) for row in rows])
@@ -131,4 +131,4 @@ def test_majority_equals_the_definition(n_classes, abstain):
     np.testing.assert_array_equal(out.codes, [label for label, _ in expected])
     np.testing.assert_allclose(out.proba, [shares for _, shares in expected], rtol=0, atol=1e-15)
     assert (out.windows == 1).all()
-    assert (out.weights == 1).all()
+    assert np.array_equal(out.weights, votes >= 0)
