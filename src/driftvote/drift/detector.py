@@ -261,13 +261,15 @@ class DriftDetector:
     def scan(self, rows: Codes) -> list[Change]:
         """Take in rows of class codes, which are not checked, and return the changes that they bring to light.
 
-        `report` makes events of them. It must be called after each scan, with what is known of the same rows.
+        `report` makes events of them. It must be called after each scan that ends a block, with what is known of the
+        same rows; other scans have nothing to report.
         """
         n_rows = len(rows) if rows.ndim == 2 else 1
         if self.n_rows % BLOCK + n_rows < BLOCK:  # no block ends, and so the ring buffer does not either
             slot = self.n_rows % (REMEMBERED + STEP)
             self._state.ring[slot : slot + n_rows] = rows
             self.n_rows += n_rows
+            self._n_reported = self.n_rows
             return []
         changes: list[Change] = []
         rows = rows.reshape(n_rows, -1)
