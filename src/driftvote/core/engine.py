@@ -35,6 +35,7 @@ from driftvote.core.state import (
     rebuild_state,
     recent_slots,
     state_of_rows,
+    store_totals,
     widen_totals,
 )
 from driftvote.core.voting import EQUAL_WEIGHT, accuracy_at_weight, dilute
@@ -129,10 +130,13 @@ def label_rows(
     repeats = new_repeats(rows.shape[0], state, schedule.refresh)
     for t in range(rows.shape[0]):
         row = state.clock[0]
-        add_row(rows, t, state)
+        slot = add_row(rows, t, state)
+        on_stride = row % state.stride == 0  # the stride is the schedule's `refresh`
+        if on_stride:
+            store_totals(state, row)
         if verified.shape[0] > 0:
-            state.verified[row % state.verified.shape[0]] = verified[t]
-        if not fitted or row < schedule.refresh or row % schedule.refresh == 0:
+            state.verified[slot] = verified[t]
+        if on_stride or row < schedule.refresh or not fitted:
             level = choose_window(state, tests)
             if not fitted or is_fit_due(row, level, state.sizes, schedule):
                 place += 1
@@ -143,7 +147,7 @@ def label_rows(
         out.places[t] = place
         draw = draws[t] if draws.shape[0] > 0 else -1.0
         if repeats.place.shape[0] > 0 and draw < 0.0:  # a draw for ties belongs to its row
-            key = state.keys[row % state.keys.shape[0]]
+            key = state.keys[slot]
             if repeats.place[key] != place + 1:
                 label = label_row(settings, fit, tables, rows[t], draw, support, repeats.proba[key])
                 repeats.place[key], repeats.label[key] = place + 1, label

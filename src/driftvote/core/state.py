@@ -103,22 +103,23 @@ def count_row(rows: Codes, place: int, n_classes: int, sums: Ints) -> None:
 
 @inner
 def store_totals(state: StreamState, row: int) -> None:
-    """Store the running totals after a row, if it is one of those after which they are stored."""
-    if row % state.stride == 0 and state.totals.shape[0] > 0:
+    """Store the running totals after a row that is a multiple of the stride."""
+    if state.totals.shape[0] > 0:
         at = (row // state.stride) % state.totals.shape[0]
         for d in range(state.now.shape[0]):
             state.totals[at, d] = state.now[d]
 
 
 @inner
-def add_row(rows: Codes, place: int, state: StreamState) -> None:
-    """Add one row to the ring and the totals."""
+def add_row(rows: Codes, place: int, state: StreamState) -> int:
+    """Add one row to the ring and the totals; return its slot in the ring."""
     capacity, n_far = state.ring.shape[0], state.lags.shape[0]
     seen = state.clock[0]
     for f in range(n_far):
         size = state.sizes[state.sizes.shape[0] - n_far + f]
         if seen >= size:
             count_row(state.ring, (seen - size) % capacity, state.n_classes, state.lags[f])
+    slot = 0
     if capacity > 0:
         slot = seen % capacity
         for i in range(rows.shape[1]):
@@ -126,8 +127,8 @@ def add_row(rows: Codes, place: int, state: StreamState) -> None:
         state.keys[slot] = key_of(rows, place, state.n_classes, state.unique_keys)
         state.verified[slot] = -1
     count_row(rows, place, state.n_classes, state.now)
-    store_totals(state, seen)
     state.clock[0] = seen + 1
+    return slot
 
 
 @jit
@@ -142,7 +143,8 @@ def replay_rows(rows: Codes, state: StreamState) -> None:
             state.ring[slot, i] = rows[t, i]
         state.keys[slot] = key_of(rows, t, state.n_classes, state.unique_keys)
         count_row(rows, t, state.n_classes, state.now)
-        store_totals(state, seen)
+        if seen % state.stride == 0:
+            store_totals(state, seen)
     state.clock[0] = first + rows.shape[0]
     for f in range(n_far):
         size = state.sizes[state.sizes.shape[0] - n_far + f]
