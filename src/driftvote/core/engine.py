@@ -38,7 +38,7 @@ from driftvote.core.state import (
     store_totals,
     widen_totals,
 )
-from driftvote.core.voting import EQUAL_WEIGHT, accuracy_at_weight, dilute
+from driftvote.core.voting import EQUAL_WEIGHT, accuracy_at_weight
 from driftvote.core.windows import (
     FixedWindow,
     WindowRule,
@@ -236,7 +236,8 @@ class Estimates:
     @cached_property
     def diluted_accuracies(self) -> Floats:
         """Accuracy with abstentions counted as blind guesses: rows x labelers."""
-        return dilute(self.accuracies, self.coverage, self.panel.n_classes)
+        panel = self.panel
+        return np.asarray(panel.estimator.diluted_accuracies(panel.settings, self.fits, panel.n_classes)[self.places])
 
     def vote_weights(self, rows: Codes) -> Floats:
         """Return the log-odds that each vote of these rows added to its class; 0 for an abstention."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from driftvote.arrays import Codes, Floats, Ints
 from driftvote.core.jit import KernelTable
+from driftvote.core.voting import dilute
 
 FITS_PER_WINDOW = 16
 """A window is fitted again when a sixteenth of its rows is new: the cost per row then does not grow with it."""
@@ -55,6 +56,10 @@ class Estimator(ABC):
     @abstractmethod
     def accuracies(self, settings: Any, fits: Any) -> Floats:
         """Return the accuracy of each labeler when it votes: fits x labelers."""
+
+    def diluted_accuracies(self, settings: Any, fits: Any, n_classes: int) -> Floats:
+        """Return the accuracy of each labeler with abstentions counted as blind guesses: fits x labelers."""
+        return dilute(self.accuracies(settings, fits), fits.votes / np.maximum(1, fits.window), n_classes)
 
     @abstractmethod
     def vote_weights(self, settings: Any, fits: Any, places: Ints, rows: Codes) -> Floats:

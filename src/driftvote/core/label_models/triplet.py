@@ -245,6 +245,9 @@ class Triplet(Estimator):
             return fits.weighing
         return undilute(fits.weighing, fits.votes / np.maximum(1, fits.window), settings.n_classes)
 
+    def diluted_accuracies(self, settings: TripletSettings, fits: TripletFit, n_classes: int) -> Floats:
+        return fits.weighing if settings.diluted else super().diluted_accuracies(settings, fits, n_classes)
+
     def vote_weights(self, settings: TripletSettings, fits: TripletFit, places: Ints, rows: Codes) -> Floats:
         weights = np.empty(fits.weighing.shape)
         weigh_rows(np.ascontiguousarray(fits.weighing), settings, weights)
