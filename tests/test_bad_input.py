@@ -18,7 +18,6 @@ from driftvote import (
     VoteError,
     WindowGrid,
 )
-from driftvote.accuracies import accuracies_from_sums
 from driftvote.streams import simulate
 
 SIGNED = np.random.default_rng(0).choice([-1, 1], size=(200, 3))
@@ -39,7 +38,6 @@ VOTES = [
     ("NaN among declared numbers", lambda: label(np.array([[0, np.nan, 1]]), classes=[0, 1]), VoteError, "write abstentions as None, or pass a data frame"),
     ("id column beside text classes", lambda: label(pd.DataFrame({"id": ["x"], "a": ["no"], "b": ["no"], "c": ["no"]}), classes=["no", "yes"]), VoteError, r"labelers=\[\.\.\.\] if 'id' is not one"),
     ("a frame library we do not know", lambda: label([[1, 1, 0]]).to_frame("duckdb"), SettingError, "backend must be 'pandas', 'polars', 'pyarrow', not 'duckdb'"),
-    ("sums of two", lambda: accuracies_from_sums(np.array([1]), 2, 1), LabelerError, "at least 3 labelers"),
     ("class 2 of 2", lambda: label([[1, 0, 1], [0, 2, 1]]), VoteError,
      r"row 1 of this batch \(counting from 0\), column 'labeler_1': 2 is neither a class \(0, 1\) nor an abstention \(-1\); pass n_classes=3 or more"),
     ("a whole float is shown as the number it is", lambda: label(np.array([[1.0, 5.0, 0.0]])), VoteError, "'labeler_1': 5 is neither"),
@@ -123,12 +121,12 @@ SETTINGS = [
     ("beta NaN", lambda: AdaptiveLabelModel(beta=float("nan")), "beta must be"),
     ("beta text", lambda: AdaptiveLabelModel(beta="a"), "beta must be a number, not 'a'"),
     ("delta one", lambda: AdaptiveLabelModel(delta=1), "delta must lie between 0 and 1, both excluded, not 1"),
-    ("clip to one", lambda: AdaptiveLabelModel(clip=(0.1, 1.0)), r"clip must be \(low, high\)"),
-    ("clip reversed", lambda: AdaptiveLabelModel(clip=(0.9, 0.1)), "clip must be"),
-    ("clip of one number", lambda: AdaptiveLabelModel(clip=0.9), r"pair \(low, high\)"),
+    ("clip to one", lambda: AdaptiveLabelModel(estimator="triplet", clip=(0.1, 1.0)), r"clip must be \(low, high\)"),
+    ("clip reversed", lambda: AdaptiveLabelModel(estimator="triplet", clip=(0.9, 0.1)), "clip must be"),
+    ("clip of one number", lambda: AdaptiveLabelModel(estimator="triplet", clip=0.9), r"pair \(low, high\)"),
     ("abstentions", lambda: AdaptiveLabelModel(abstentions="skip"), "abstentions must be 'zero' or 'random', not 'skip'"),
     ("ties", lambda: MajorityLabelModel(tie_break_policy="first"), "tie_break_policy must be 'abstain' or 'random'"),
-    ("ties in predict", lambda: MajorityLabelModel().predict([[1, 1, 0]], tie_break_policy="x"), "tie_break_policy must be"),
+    ("ties in predict", lambda: MajorityLabelModel().fit([[1, 1, 0]]).predict([[1, 1, 0]], tie_break_policy="x"), "tie_break_policy must be"),
     ("seed", lambda: AdaptiveLabelModel(seed=1.5), "seed must be a whole number, not 1.5"),
     ("seed True", lambda: AdaptiveLabelModel(seed=True), "seed must be"),
     ("one class", lambda: AdaptiveLabelModel(n_classes=1), "n_classes must be a whole number from 2"),
