@@ -122,8 +122,8 @@ def count_ranges(frame: DataFrame, job: LabelJob, cores: int) -> list[TimeRange]
     n_rows = functions.count_distinct(functions.struct(*job.aliases(job.place))) if distinct else functions.count("*")
     counted = rows.groupBy(PART).agg(functions.max(time).alias("last"), n_rows.alias("n_rows")).orderBy("last")
     kind = frame.schema[job.time].dataType.simpleString()
-    found = counted.select(_for_driver(functions.col("last"), kind).alias("last"), "n_rows").collect()
-    return [TimeRange(row["last"], row["n_rows"]) for row in found]
+    counted = counted.select(_for_driver(functions.col("last"), kind).alias("last"), "n_rows")
+    return [TimeRange(row["last"], row["n_rows"]) for row in counted.collect()]
 
 
 def _good_rows(frame: DataFrame, job: LabelJob) -> DataFrame:
@@ -226,13 +226,13 @@ def _copies(frame: DataFrame, job: LabelJob, plan: BlockPlan) -> Column:
 
 def _find_slots(spark: SparkSession, count: int) -> list[int]:
     """For each of `count` partitions a number that Spark's hash sends there, so that no two blocks share a task."""
-    found: dict[int, int] = {}
+    slots: dict[int, int] = {}
     n_tried = 64
-    while len(found) < count:
+    while len(slots) < count:
         n_tried *= 4
-        slots = spark.range(n_tried).selectExpr("id", f"pmod(hash(id), {count}) AS place").groupBy("place").min("id")
-        found = {row["place"]: row["min(id)"] for row in slots.collect()}
-    return [found[place] for place in range(count)]
+        tried = spark.range(n_tried).selectExpr("id", f"pmod(hash(id), {count}) AS place").groupBy("place").min("id")
+        slots = {row["place"]: row["min(id)"] for row in tried.collect()}
+    return [slots[place] for place in range(count)]
 
 
 # -- tasks -------------------------------------------------------------------------------------

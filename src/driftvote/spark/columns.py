@@ -121,11 +121,11 @@ class LabelJob:
 
     def schema(self, frame: DataFrame) -> StructType:
         """The columns of the result, as Spark expects them."""
-        from pyspark.sql.types import StructField, StructType, _parse_datatype_string
+        from pyspark.sql.types import DataType, StructField, StructType
 
         fields = {field.name: field for field in frame.schema.fields}
         passing = [StructField(name, fields[name].dataType, True) for name in self.passing]
-        added = [StructField(name, _parse_datatype_string(kind), True) for name, kind in self.added.items()]
+        added = [StructField(name, DataType.fromDDL(kind), True) for name, kind in self.added.items()]
         return StructType(passing + added)
 
     # Columns are sent to tasks as c0, c1, ..., because Spark's Python functions cannot take names with dots.

@@ -388,11 +388,13 @@ def number_streams(keys: list[pa.Array], n_rows: int) -> tuple[Ints, list[str]]:
     coded = [array.dictionary_encode() for array in keys]
     values = [[*map(_plain_value, array.dictionary), None] for array in coded]
     places = [
-        array.indices.fill_null(len(found) - 1).to_numpy(zero_copy_only=False)
-        for array, found in zip(coded, values, strict=True)
+        array.indices.fill_null(len(distinct) - 1).to_numpy(zero_copy_only=False)
+        for array, distinct in zip(coded, values, strict=True)
     ]
-    different, numbers = np.unique(np.stack(places, axis=1), axis=0, return_inverse=True)
-    texts = [json.dumps([found[at] for found, at in zip(values, row, strict=True)]) for row in different.tolist()]
+    combinations, numbers = np.unique(np.stack(places, axis=1), axis=0, return_inverse=True)
+    texts = [
+        json.dumps([distinct[at] for distinct, at in zip(values, row, strict=True)]) for row in combinations.tolist()
+    ]
     # Different values may have one text: 0.0 and -0.0 are one stream, as in Spark.
     names = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     return np.array([names[text] for text in texts])[np.asarray(numbers).ravel()], list(names)

@@ -105,27 +105,27 @@ class RowReader:
         self.job = job
         self.last = last  # stream, time and order of the last good row, as arrays of length one
 
-    def read(self, batch: pa.RecordBatch, problems: Mapping[int, DriftvoteError] | None = None) -> TaskRows:
-        """Encode the votes and find what is wrong with rows, besides `problems`, which the caller has found.
+    def read(self, batch: pa.RecordBatch, late: Mapping[int, DriftvoteError] | None = None) -> TaskRows:
+        """The rows, encoded, with the problems of those that cannot be labeled; `late` has problems by row.
 
         Without a column for rejected rows the problem of the first such row is raised.
         """
         codes, literal = self._encode(batch)
-        found = self._problems(batch, codes) | dict(problems or {})
+        problems = self._find_problems(batch, codes) | dict(late or {})
         good = np.ones(batch.num_rows, np.bool_)
-        good[list(found)] = False
+        good[list(problems)] = False
         starts, repeats = self._compare(batch, good)
         if self.job.duplicates == "error":
-            found |= {row: self._repeated(batch, row) for row in np.flatnonzero(repeats).tolist()}
+            problems |= {row: self._repeated(batch, row) for row in np.flatnonzero(repeats).tolist()}
             good &= ~repeats
-        if found and self.job.rejected is None:
-            raise found[min(found)]
-        return TaskRows(self.job, batch, codes, literal, found, good, starts & good)
+        if problems and self.job.rejected is None:
+            raise problems[min(problems)]
+        return TaskRows(self.job, batch, codes, literal, problems, good, starts)
 
     def find_good(self, batch: pa.RecordBatch) -> Bools:
         """Rows that can be labeled, repeated ones included; rows in any order."""
         good = np.ones(batch.num_rows, np.bool_)
-        good[list(self._problems(batch, self._encode(batch)[0]))] = False
+        good[list(self._find_problems(batch, self._encode(batch)[0]))] = False
         return good
 
     def _encode(self, batch: pa.RecordBatch) -> tuple[Codes, bool]:
@@ -156,17 +156,17 @@ class RowReader:
 
     # -- problems ------------------------------------------------------------------------------
 
-    def _problems(self, batch: pa.RecordBatch, codes: Codes) -> dict[int, DriftvoteError]:
+    def _find_problems(self, batch: pa.RecordBatch, codes: Codes) -> dict[int, DriftvoteError]:
         """Rows without a stream or a time, or with a vote that has no meaning."""
-        found: dict[int, DriftvoteError] = {}
+        problems: dict[int, DriftvoteError] = {}
         for name in (*self.job.key, self.job.time):
             for row in np.flatnonzero(find_missing(batch.column(name))).tolist():
-                found.setdefault(row, self._no_place(batch, row, name))
+                problems.setdefault(row, self._no_place(batch, row, name))
         if codes.size and codes.min() <= BAD:
             for row, place in np.argwhere(codes == BAD).tolist():
-                if row not in found:
-                    found[row] = self._no_vote(batch, row, self.job.labelers[place])
-        return found
+                if row not in problems:
+                    problems[row] = self._no_vote(batch, row, self.job.labelers[place])
+        return problems
 
     def show_place(self, batch: pa.RecordBatch, row: int) -> str:
         """The stream and the time of a row, for a message."""
@@ -236,7 +236,7 @@ def show_cell(array: pa.Array, row: int) -> str:
 
 def changes(arrays: Sequence[pa.Array], n_pairs: int) -> Bools:
     """For each two neighbours, whether any of the columns differs between them."""
-    found = np.zeros(n_pairs, np.bool_)
+    changed = np.zeros(n_pairs, np.bool_)
     for array in arrays:
         now, before = array.slice(1), array.slice(0, n_pairs)
         differs = pc.not_equal(now, before)
@@ -244,8 +244,8 @@ def changes(arrays: Sequence[pa.Array], n_pairs: int) -> Bools:
             differs = pc.and_(differs, pc.invert(pc.and_(pc.is_nan(now), pc.is_nan(before))))
         if array.null_count:
             differs = pc.or_(differs.fill_null(False), pc.not_equal(now.is_null(), before.is_null()))
-        found |= differs.to_numpy(zero_copy_only=False)
-    return found
+        changed |= differs.to_numpy(zero_copy_only=False)
+    return changed
 
 
 def _output(name: str, parts: Sequence[LabeledStream], job: LabelJob) -> pa.Array:
