@@ -65,7 +65,7 @@ def write_votes(folder: Path, n_before: int) -> Any:
 def measure(spark: Any, exponent: int, folder: Path) -> dict[str, Any]:
     """Bytes and seconds of one stream whose state is full."""
     model = AdaptiveLabelModel(windows=WindowGrid.powers_of_two(exponent + 1))
-    votes = write_votes(folder / "in", 2 * (model.reach or 0))
+    votes = write_votes(folder / "in", 2 * (model.memory_rows or 0))
     frame = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     labeled = label_stream(frame, key="stream", time="at", labelers=LABELERS, model=model)
     to = {"checkpoint": folder / "checkpoint", "trigger": {"availableNow": True}}
@@ -75,7 +75,7 @@ def measure(spark: Any, exponent: int, folder: Path) -> dict[str, Any]:
     written = [size for version, size in sizes.items() if version > 1]
     assert len(written) >= BATCHES - 1
     job = make_job(frame, key="stream", time="at", labelers=LABELERS, model=model)
-    return {"exponent": exponent, "rows": model.reach, "written": max(written)} | measure_value(job, votes)
+    return {"exponent": exponent, "rows": model.memory_rows, "written": max(written)} | measure_value(job, votes)
 
 
 def measure_value(job: LabelJob, votes: Any) -> dict[str, Any]:

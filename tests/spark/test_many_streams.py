@@ -99,7 +99,7 @@ def test_several_key_columns_families_and_a_prefix(spark):
         outputs=["label", "accuracies"],
     )  # fmt: skip
     assert out.columns == ["site", "camera", "at", "label", "our_label", "our_accuracies"]
-    named = type(model)(**(model.get_params() | {"labelers": LABELERS}))
+    named = type(model)(**(model.get_params(deep=False) | {"labelers": LABELERS}))
     assert_same(out.toPandas(), votes, named, "camera", prefix="our_")
 
 

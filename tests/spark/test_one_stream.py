@@ -59,7 +59,7 @@ def test_any_number_of_blocks(frame, votes, count):
     assert_same(out.toPandas(), votes, model)
 
 
-def test_fewer_rows_than_windows_reach_back_are_one_block(frame, votes):
+def test_fewer_rows_than_the_memory_are_one_block(frame, votes):
     out = label(frame, key=None, time="at", labelers=LABELERS)
     assert out.rdd.getNumPartitions() == 1
     assert_same(out.toPandas(), votes, AdaptiveLabelModel())
@@ -115,12 +115,14 @@ def test_rows_that_change_between_two_reads_are_refused(spark, monkeypatch):
 
 
 class TestCuttingBlocks:
-    def test_halos_hold_what_the_model_reaches_back(self):
+    def test_halos_hold_the_memory_of_the_model(self):
         rng = np.random.default_rng(0)
         for _ in range(200):
             sizes = rng.integers(1, 50, rng.integers(1, 40)).tolist()
-            reach, wanted = int(rng.integers(1, 300)), int(rng.integers(1, 12))
-            cut = cut_blocks([TimeRange(place, size) for place, size in enumerate(sizes)], reach, wanted, exactly=True)
+            memory_rows, wanted = int(rng.integers(1, 300)), int(rng.integers(1, 12))
+            cut = cut_blocks(
+                [TimeRange(place, size) for place, size in enumerate(sizes)], memory_rows, wanted, exactly=True
+            )
             assert [block.first for block in cut[1:]] == [block.end for block in cut[:-1]]
             assert cut[0].first == 0
             assert cut[-1].end == len(sizes)
@@ -128,12 +130,12 @@ class TestCuttingBlocks:
                 assert block.row == sum(sizes[: block.first])
                 assert block.n_rows == sum(sizes[block.first : block.end])
                 assert block.n_halo == sum(sizes[block.halo : block.first])
-                assert block.n_halo >= min(reach, block.row)
-                assert block.n_halo - sizes[block.halo] < reach or block.halo == block.first
+                assert block.n_halo >= min(memory_rows, block.row)
+                assert block.n_halo - sizes[block.halo] < memory_rows or block.halo == block.first
 
     def test_the_number_of_blocks_weighs_halos_against_cores(self):
         ranges = [TimeRange(place, 10_000) for place in range(1000)]  # ten million rows
-        assert len(cut_blocks(ranges, reach=557_056, wanted=2)) == 2
-        assert len(cut_blocks(ranges, reach=557_056, wanted=64)) == 17  # a block is no shorter than its halo
-        assert len(cut_blocks(ranges, reach=1000, wanted=8)) == 32  # halos are cheap: several blocks a core
-        assert len(cut_blocks(ranges, reach=20_000_000, wanted=8)) == 1
+        assert len(cut_blocks(ranges, memory_rows=557_056, wanted=2)) == 2
+        assert len(cut_blocks(ranges, memory_rows=557_056, wanted=64)) == 17  # a block is no shorter than its halo
+        assert len(cut_blocks(ranges, memory_rows=1000, wanted=8)) == 32  # halos are cheap: several blocks a core
+        assert len(cut_blocks(ranges, memory_rows=20_000_000, wanted=8)) == 1

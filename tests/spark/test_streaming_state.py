@@ -28,7 +28,7 @@ MODELS = {
 
 
 def in_one_process(model, votes):
-    whole = type(model)(**(model.get_params() | {"labelers": NAMES}))
+    whole = type(model)(**(model.get_params(deep=False) | {"labelers": NAMES}))
     return whole.label_stream(votes)
 
 
@@ -86,10 +86,10 @@ def test_the_value_is_bounded_by_the_largest_window():
     for first in range(0, 4000, 500):
         query.micro_batch(table(["x"] * 500, np.arange(first, first + 500), votes[first : first + 500]))
         sizes.append(len(query.value('["x"]')))
-    reach = AdaptiveLabelModel(windows=GRID).reach
+    memory_rows = AdaptiveLabelModel(windows=GRID).memory_rows
     assert sizes[0] < sizes[1] < sizes[-1]
     assert max(sizes[-4:]) - min(sizes[-4:]) < 1000
-    assert sizes[-1] < 16 * reach + 20_000
+    assert sizes[-1] < 16 * memory_rows + 20_000
 
 
 def test_late_rows_stop_the_query_or_are_dropped_and_counted():
@@ -203,7 +203,7 @@ def test_state_that_does_not_fit_is_refused_by_name():
     query.micro_batch(table(["x"] * 20, np.arange(20), votes))
     again = table(["x"], [20], votes[:1])
     for model, results in (
-        (AdaptiveLabelModel(beta=0.2), "made with beta 0.1, but the query has 0.2"),
+        (AdaptiveLabelModel(beta=0.2), "made with windows__beta 0.1, but the query has 0.2"),
         (MajorityLabelModel(), "made with model 'AdaptiveLabelModel', but the query has 'MajorityLabelModel'"),
     ):
         query.job = job_for(model)

@@ -1,11 +1,11 @@
 """One long stream: cut by time into blocks that are labeled in parallel, each given the rows before it (its halo).
 
-A label depends on the last `reach` rows and on the row's number, so a block gets the labels that it has in the whole
-stream. Row numbers come from exact counts: the times are cut into ranges, the rows of every range are counted, and a
-block is a run of ranges. A row is sent to its own block and to every block whose halo contains it. A block that
+A label depends on the last `memory_rows` rows and on the row's number, so a block gets the labels that it has in the
+whole stream. Row numbers come from exact counts: the times are cut into ranges, the rows of every range are counted,
+and a block is a run of ranges. A row is sent to its own block and to every block whose halo contains it. A block that
 receives another number of rows than was counted is refused.
 
-The halo costs `reach` rows a block, which are sent, sorted and learned from, but not labeled.
+The halo costs `memory_rows` rows a block, which are sent, sorted and learned from, but not labeled.
 """
 
 from __future__ import annotations
@@ -162,32 +162,33 @@ def _is_up_to(frame: DataFrame, name: str, border: Any) -> Column:
     return column(name) <= functions.lit(border).cast(kind)
 
 
-def cut_blocks(ranges: Sequence[TimeRange], reach: int, wanted: int, exactly: bool = False) -> list[StreamBlock]:
-    """Runs of ranges, each with the ranges before it that hold the last `reach` rows.
+def cut_blocks(ranges: Sequence[TimeRange], memory_rows: int, wanted: int, exactly: bool = False) -> list[StreamBlock]:
+    """Runs of ranges, each with the ranges before it that hold the last `memory_rows` rows.
 
     As many blocks as there are cores, or more while the halos stay a small share; fewer where a block would be
     shorter than its halo, because then most of the work would be done twice.
 
-    >>> [(b.row, b.n_rows, b.n_halo) for b in cut_blocks([TimeRange(t, 10) for t in range(8)], reach=15, wanted=2)]
+    >>> ranges = [TimeRange(t, 10) for t in range(8)]
+    >>> [(block.row, block.n_rows, block.n_halo) for block in cut_blocks(ranges, memory_rows=15, wanted=2)]
     [(0, 40, 0), (40, 40, 20)]
-    >>> len(cut_blocks([TimeRange(t, 10) for t in range(8)], reach=100, wanted=2))
+    >>> len(cut_blocks(ranges, memory_rows=100, wanted=2))
     1
     """
     before = list(accumulate((one.n_rows for one in ranges), initial=0))
-    total, reach = before[-1], max(1, reach)
+    total, memory_rows = before[-1], max(1, memory_rows)
     if not total:
         return []
     n_blocks = wanted
     if not exactly:
-        cheap = int(HALO_SHARE * total / reach)
-        n_blocks = max(1, min(max(wanted, min(cheap, BLOCKS_A_CORE * wanted)), total // reach, MAX_BLOCKS))
+        cheap = int(HALO_SHARE * total / memory_rows)
+        n_blocks = max(1, min(max(wanted, min(cheap, BLOCKS_A_CORE * wanted)), total // memory_rows, MAX_BLOCKS))
     targets = [total * block / n_blocks for block in range(n_blocks)]
     firsts = np.unique(np.searchsorted(before, targets)).tolist()  # the first range that begins at the target or later
     firsts = [first for first in firsts if first < len(ranges)]
     blocks = []
     for first, end in pairwise([*firsts, len(ranges)]):
         halo = first
-        while halo and before[first] - before[halo] < reach:
+        while halo and before[first] - before[halo] < memory_rows:
             halo -= 1
         row, n_halo = before[first], before[first] - before[halo]
         blocks.append(StreamBlock(first, end, halo, row, n_halo, before[end] - row))

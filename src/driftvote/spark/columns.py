@@ -65,9 +65,12 @@ class LabelJob:
 
     @property
     def plain_settings(self) -> dict[str, Any]:
-        """The model's class and settings as plain values, for the state of a stream."""
-        plain = {name: value.to_dict() if hasattr(value, "to_dict") else value for name, value in self.settings.items()}
-        return plain | {"model": self.model_class.__name__}
+        """The model's class and settings as plain values, those of nested objects as windows__beta."""
+        plain: dict[str, Any] = {"model": self.model_class.__name__}
+        for name, value in self.settings.items():
+            is_nested = hasattr(value, "to_dict")
+            plain |= {f"{name}__{key}": part for key, part in value.to_dict().items()} if is_nested else {name: value}
+        return plain
 
     @cached_property
     def form(self) -> VoteFormat:
@@ -77,9 +80,8 @@ class LabelJob:
     def new_model(self) -> LabelModel:
         """A model that has seen nothing and takes class codes, which tasks have made of the votes."""
         # Tasks use one core each, and drift events are not among the outputs.
-        given = {"votes": "snorkel", "n_classes": self.form.n_classes, "classes": None, "abstain": None}
-        given |= {"labelers": list(self.labelers), "n_jobs": 1, "false_event_rate": None}
-        return self.model_class(**self.settings | {name: given[name] for name in given if name in self.settings})
+        codes = {"votes": "snorkel", "n_classes": self.form.n_classes, "classes": None, "abstain": None}
+        return self.model_class(**self.settings | codes | {"n_jobs": 1, "false_event_rate": None})
 
     @property
     def place(self) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from driftvote import AdaptiveLabelModel, SettingError
-from driftvote.models.replay import start_at
 
 from streams_for_tests import random_stream
 from test_contract import VARIANTS, same
@@ -16,7 +15,7 @@ SMALL = {"windows": [1, 2, 4, 8, 16, 32]}
 
 
 def with_names(model):
-    return type(model)(**(model.get_params() | {"labelers": NAMES}))
+    return type(model)(**(model.get_params(deep=False) | {"labelers": NAMES}))
 
 
 @pytest.fixture(params=VARIANTS, ids=[repr(model)[:90] for model in VARIANTS])
@@ -32,8 +31,8 @@ def votes(model):
 @pytest.mark.parametrize("row", [0, 1, 31, 33, 64, 200, 256, 399])
 def test_a_block_given_the_rows_before_it(model, votes, row):
     whole = model.clone().label_stream(votes)
-    reach = row if model.reach is None else min(row, model.reach)
-    start_at(model, row, votes[row - reach : row])
+    memory = row if model.memory_rows is None else min(row, model.memory_rows)
+    model.start_at(row, votes[row - memory : row])
     assert model.n_rows == row
     if row:
         there = model.clone().partial_fit(votes[:row])
@@ -43,10 +42,10 @@ def test_a_block_given_the_rows_before_it(model, votes, row):
 
 
 def test_one_row_too_few_is_refused(model, votes):
-    if model.reach is None or model.reach > 100:
+    if model.memory_rows is None or model.memory_rows > 100:
         pytest.skip("this model remembers more than the test stream holds")
     with pytest.raises(SettingError, match="not enough"):
-        start_at(model, 300, votes[300 - model.reach + 1 : 300])
+        model.start_at(300, votes[300 - model.memory_rows + 1 : 300])
 
 
 def test_the_rows_before_a_block_matter():
@@ -57,7 +56,7 @@ def test_the_rows_before_a_block_matter():
     before = votes[200 - 32 : 200].copy()
     before[1] = 1 - before[1]
     before[1, :2] = votes[200 - 31, :2]
-    start_at(model, 200, before)
+    model.start_at(200, before)
     assert not np.array_equal(model.label_stream(votes[200:]).accuracies, whole.accuracies[200:])
 
 
@@ -65,5 +64,5 @@ def test_rows_of_group_members():
     model = AdaptiveLabelModel(labelers=NAMES, groups={"a": "ab", "b": "ab"}, **SMALL)
     votes = random_stream(3, 400, 5, 2, 0.2).astype(np.int8)
     whole = model.clone().label_stream(votes)
-    start_at(model, 200, votes[:200])
+    model.start_at(200, votes[:200])
     same(model.label_stream(votes[200:]), whole[200:])
