@@ -19,7 +19,7 @@ from driftvote.drift import bands
 
 SOURCE = Path(bands.__file__)
 LEVEL = 0.95
-PAPER = {"estimator": "triplet", "bound": "mcdiarmid", "watch": "agreements"}
+PAPER = {"estimator": "triplet", "bound": "mcdiarmid"}
 MODELS: dict[str, Callable[[int], Any]] = {
     "confusion": lambda k: AdaptiveLabelModel(n_classes=k, false_event_rate=None),
     "triplet": lambda k: AdaptiveLabelModel(n_classes=k, false_event_rate=None, **PAPER),

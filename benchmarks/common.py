@@ -32,9 +32,9 @@ STREAMS = {"steady": 0, "drifting": 100_000, "restless": 1_000}
 
 MODELS = {
     "default": "`AdaptiveLabelModel()`",
-    "paper's estimator": '`AdaptiveLabelModel(estimator="triplet", bound="mcdiarmid", watch="agreements")`',
+    "paper's estimator": '`AdaptiveLabelModel(estimator="triplet", bound="mcdiarmid")`',
 }
-PAPER = {"estimator": "triplet", "bound": "mcdiarmid", "watch": "agreements"}
+PAPER = {"estimator": "triplet", "bound": "mcdiarmid"}
 
 Times = dict[str, list[float]]
 

@@ -325,7 +325,7 @@ class TestSuite:
         small(out)
         monkeypatch.setattr(runs, "perform", lambda run: done.append(run.arguments["model"]) or perform(run))
         found = judge(lambda k: AdaptiveLabelModel(n_classes=k, votes="snorkel", windows=[1, 2]), DATA, out)
-        assert set(done) == {models.DEFAULT}  # all the past has no windows, so it is the same model as before
+        assert set(done) == {models.DEFAULT}
         assert any(verdict.verdict == FAIL for verdict in found)
         assert before == models.MODELS
         monkeypatch.setattr(AdaptiveLabelModel, "__module__", "somebody.s_notebook")

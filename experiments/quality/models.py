@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -33,24 +32,16 @@ def paper_zero(n_classes: int) -> AdaptiveLabelModel:
     return paper(n_classes, abstentions="zero", tie_break_policy="abstain")
 
 
-def fixed(like: LabelModel, window: int | None) -> FixedWindowLabelModel:
-    """The estimator of another model on a fixed window, or on all the past."""
-    known = inspect.signature(FixedWindowLabelModel).parameters
-    shared = {name: value for name, value in like.get_params().items() if name in known}
-    return FixedWindowLabelModel(**(shared | {"window": window}))
-
-
 MODELS: dict[str, Factory] = {
     DEFAULT: adaptive,
     PAPER: paper,
     PAPER_ZERO: paper_zero,
-    ALL_PAST: lambda n_classes: fixed(paper_zero(n_classes), None),
+    ALL_PAST: lambda n_classes: FixedWindowLabelModel(window=None, n_classes=n_classes, votes="snorkel"),
     ALL_PAST_DEFAULT: lambda n_classes: adaptive(n_classes, windows=[LONGER_THAN_ANY_STREAM]),
     "window 256": lambda n_classes: adaptive(n_classes, windows=[256]),
     "window 1024": lambda n_classes: adaptive(n_classes, windows=[1024]),
     "window 4096": lambda n_classes: adaptive(n_classes, windows=[4096]),
     "default, bernstein": lambda n_classes: adaptive(n_classes, bound="bernstein"),
-    "default, votes watched": lambda n_classes: adaptive(n_classes, watch="votes"),
     "paper's estimator, default's window": lambda n_classes: adaptive(n_classes, estimator="triplet"),
     MAJORITY: lambda n_classes: MajorityLabelModel(n_classes=n_classes, votes="snorkel"),
 }

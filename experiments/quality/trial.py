@@ -29,7 +29,7 @@ from driftvote.errors import SettingError
 from driftvote.models import LabelModel
 from experiments.output import markdown
 from experiments.quality.measures import average
-from experiments.quality.models import ALL_PAST_DEFAULT, DEFAULT, MODELS, Factory, adaptive, fixed
+from experiments.quality.models import DEFAULT, MODELS, Factory, adaptive
 from experiments.quality.streams import GROUPS, PERMUTED, PLAIN, SHUFFLED, StreamSpec, catalogue
 from experiments.quality.suite import measure
 from experiments.quality.verdicts import FLOORS, WORST_GAIN, Verdict, verdicts
@@ -139,7 +139,6 @@ def judge(factory: Factory, data: str | Path, out: str | Path = "results/quality
     before = dict(MODELS)
     try:
         MODELS[DEFAULT] = factory
-        MODELS[ALL_PAST_DEFAULT] = lambda n_classes: fixed(factory(n_classes), None)
         results = measure(Path(data), Path(out), cost_rounds=rounds)
     finally:
         MODELS.update(before)

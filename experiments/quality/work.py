@@ -82,7 +82,7 @@ def load_cached(data: str, spec: StreamSpec) -> GoldStream:
 
 def with_seed(model: LabelModel, seed: int) -> LabelModel:
     """The same model with other draws, if it makes any."""
-    return type(model)(**(model.get_params() | {"seed": seed})) if draws_randomly(model) else model
+    return model.clone().set_params(seed=seed) if draws_randomly(model) else model
 
 
 def measure_model(stream: GoldStream, model: LabelModel) -> Numbers:
@@ -104,7 +104,7 @@ def accuracy_with_verified(stream: GoldStream, model: Any, share: float, pick: i
         out = model.label_stream(stream.votes[begin : begin + DELAY])
         codes.append(out.codes)
         proba.append(out.proba)
-        first = max(0, begin - DELAY, model.n_rows - model.windows[-1])
+        first = max(0, begin - DELAY, model.n_rows - model.windows.grid[-1])
         rows = np.flatnonzero(picked[first:begin]) + first
         if len(rows):
             model.feedback(rows, stream.truth[rows])

@@ -176,6 +176,12 @@ def maximise(
 
 
 @inner
+def silence_weight(active: int, votes: int) -> float:
+    """Return the weight of each abstention of a row: together they are one piece of evidence, with a common reason."""
+    return 1.0 / max(1.0, float(active - votes))
+
+
+@inner
 def expect(patterns: Patterns, logs: Floats, prior: Floats, absent: Floats, active: int, post: Floats) -> float:
     """E step: fill in the classes' probabilities; return the largest change.
 
@@ -204,8 +210,7 @@ def expect(patterns: Patterns, logs: Floats, prior: Floats, absent: Floats, acti
                     score += flat[patterns.cell[at] + step]
                 scores[c] = score
         if last - first < active:
-            # The abstentions of one row are one piece of evidence, with one common reason.
-            weight = 1.0 / max(1.0, float(active - (last - first)))
+            weight = silence_weight(active, last - first)
             for c in range(n_classes):
                 step = c * (n_classes + 1)
                 quiet = absent[c]
@@ -423,7 +428,7 @@ def score_row(
         leaders += support[c] == top
     weight = 1.0 / (1.0 + CROWDING * misfit * max(0.0, votes - 1.0))
     lean = min(ANCHOR * misfit, HEAVIEST_ANCHOR) * fit.window[0] / (fit.window[0] + ANCHOR_ROWS)
-    silence = 1.0 / max(1.0, float(active - familiar))
+    silence = silence_weight(active, familiar)
     for c in range(n_classes):
         quiet, voiced = tables.start[0, c] if familiar < active else 0.0, 0.0
         for h in range(row.shape[0]):
