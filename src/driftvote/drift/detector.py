@@ -145,10 +145,6 @@ class BlockLog:
         place = max(0, min(row // BLOCK - self.first, len(self.windows) - 1))
         return self.windows[place], self.times[place]
 
-    def before(self, row: int) -> tuple[int | None, Time]:
-        """Return window and time at the end of the block before that of a row, or of the nearest in the log."""
-        return self.at(row - BLOCK)
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for a state file."""
         return {"first": self.first, "windows": self.windows, "times": self.times}
@@ -320,11 +316,12 @@ class DriftDetector:
         coverage, first = new.kind == COVERAGE, list(old.kind).index(COVERAGE)
         new.totals[:, TRIES, coverage] = old.totals[:, TRIES, first, None]
         new.base[TRIES, coverage] = old.base[TRIES, first]
-        place = {entry: column for column, entry in enumerate(zip(new.kind, new.member, strict=True))}
-        columns = [place[entry] for entry in zip(old.kind, old.member, strict=True)]
+        entries = list_statistics(self.n_labelers, self.n_classes).entries()
+        columns = [entries.index(entry) for entry in list_statistics(n, self.n_classes).entries()]
         new.totals[:, :, columns] = old.totals
         new.base[:, columns] = old.base
         new.prior[columns] = old.prior
+        new.head[STATISTIC] = columns[old.head[STATISTIC]]
         self._set_state(new)
 
     def new_warnings(self, warnings: list[DriftWarning]) -> list[DriftWarning]:
@@ -342,7 +339,6 @@ class DriftDetector:
 
     def to_state(self) -> tuple[dict[str, Any], Arrays]:
         """Return the state as plain values and as arrays; `restore` resumes from them."""
-        state, last = self._state, self.n_rows // BLOCK
         header = {
             "n_rows": self.n_rows,
             "events": [event.to_dict() for event in self._events],
@@ -350,35 +346,31 @@ class DriftDetector:
             "log": self._log.to_dict(),
             "warned": list(self.warned),
         }
-        return header, {
-            "drift_rows": self._rows(max(0, self.n_rows - REMEMBERED), self.n_rows),
-            "drift_totals": state.totals[np.arange(max(0, last - LINES + 1), last + 1) % LINES],
-            **{f"drift_{name}": getattr(state, name).copy() for name in ("base", "born", "prior", "head")},
-        }
+        return header, {name: np.array(part[index]) for name, (part, index) in self._parts(self.n_rows).items()}
 
     def restore(self, header: dict[str, Any], arrays: Arrays) -> None:
         """Resume from what `to_state` returned, in a detector of the same settings and labelers."""
-        state, n_rows = self._state, int(header["n_rows"])
-        first_row, last = max(0, n_rows - REMEMBERED), n_rows // BLOCK
-        lines = np.arange(max(0, last - LINES + 1), last + 1)
-        shapes = {
-            "drift_rows": (state.ring.dtype, (n_rows - first_row, self.n_labelers)),
-            "drift_totals": (state.totals.dtype, (len(lines), *state.totals.shape[1:])),
-        }
-        whole = {f"drift_{name}": getattr(state, name) for name in ("base", "born", "prior", "head")}
-        shapes |= {name: (part.dtype, part.shape) for name, part in whole.items()}
-        for name, (dtype, shape) in shapes.items():
-            array = arrays.get(name)
-            if array is None or array.dtype != dtype or array.shape != shape:
-                raise StateError(f"the state's array {name!r} must be {dtype} of shape {shape}; the state is damaged")
-        for name, part in whole.items():
-            part[:] = arrays[name]
-        state.totals[lines % LINES] = arrays["drift_totals"]
-        state.ring[np.arange(first_row, n_rows) % len(state.ring)] = arrays["drift_rows"]
-        self.n_rows = self._n_reported = n_rows
+        parts = self._parts(int(header["n_rows"]))
+        for name, (part, index) in parts.items():
+            array, room = arrays.get(name), part[index]
+            if array is None or array.dtype != room.dtype or array.shape != room.shape:
+                raise StateError(
+                    f"the state's array {name!r} must be {room.dtype} of shape {room.shape}; the state is damaged"
+                )
+        for name, (part, index) in parts.items():
+            part[index] = arrays[name]
+        self.n_rows = self._n_reported = int(header["n_rows"])
         self._events = [DriftEvent.from_dict(event) for event in header["events"]]
         self.n_events, self.warned = int(header["n_events"]), list(header["warned"])
         self._log = BlockLog(**header["log"])
+
+    def _parts(self, n_rows: int) -> dict[str, tuple[np.ndarray[Any, Any], Any]]:
+        """Return the arrays of the state after so many rows, and which part of each is in use, oldest first."""
+        state, last = self._state, n_rows // BLOCK
+        slots = np.arange(max(0, n_rows - REMEMBERED), n_rows) % len(state.ring)
+        lines = np.arange(max(0, last - LINES + 1), last + 1) % LINES
+        whole = {f"drift_{name}": (getattr(state, name), ...) for name in ("base", "born", "prior", "head")}
+        return {"drift_rows": (state.ring, slots), "drift_totals": (state.totals, lines), **whole}
 
     def _check(self, votes: Any) -> Codes:
         """Return votes as rows of class codes, or raise an error that says what is wrong with them."""
@@ -437,7 +429,7 @@ class DriftDetector:
 
     def _build_event(self, change: Change) -> DriftEvent:
         """Return the event of a change, with names, windows and times."""
-        window_before, time_before = self._log.before(change.since[0])
+        window_before, time_before = self._log.at(change.since[0] - BLOCK)
         window_after, time = self._log.at(change.row)
         moved = np.argsort(-np.abs(change.balance[1] - change.balance[0]), kind="stable")[:MOST_SHARES]
         names = {int(c): str(self.classes[c]) for c in np.sort(moved)}
