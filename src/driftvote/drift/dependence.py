@@ -21,7 +21,7 @@ import numpy as np
 
 from driftvote.arrays import Bools, Floats, Ints
 from driftvote.core.state import agreement_matrix
-from driftvote.drift.events import DriftWarning
+from driftvote.drift.events import DriftWarning, as_lists
 
 LEVEL = 0.01
 """Probability, for all pairs together, that independent errors make any of them stand out."""
@@ -46,10 +46,6 @@ class PairDependence:
     stands_out: bool
     near_copy: bool
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return {**asdict(self), "pair": list(self.pair)}
-
 
 @dataclass(frozen=True)
 class Dependence:
@@ -69,13 +65,8 @@ class Dependence:
         return sorted((pair for pair in self.pairs if pair.stands_out), key=lambda pair: -abs(pair.residual))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for JSON or a page."""
-        plain = asdict(self)
-        plain["labelers"] = list(self.labelers)
-        plain["pairs"] = [pair.to_dict() for pair in self.pairs]
-        plain["near_copies"] = [list(pair) for pair in self.near_copies]
-        plain["contrary"] = list(self.contrary)
-        return plain
+        """Return plain values that JSON can hold."""
+        return dict(as_lists(asdict(self)))
 
     def lines(self) -> list[str]:
         """Return a few sentences."""

@@ -121,33 +121,25 @@ def surprise_threshold(n_statistics: int, false_event_rate: float) -> float:
 class BlockLog:
     """The model's window and the time at the last row of each of the last blocks, from block `first` on."""
 
-    def __init__(self, first: int = 0, windows: Sequence[int | None] = (), times: Sequence[Time] = ()) -> None:
+    def __init__(self, first: int = 0, entries: Sequence[tuple[int | None, Time]] = ()) -> None:
         self.first = first
-        self.windows = list(windows)
-        self.times = list(times)
+        self.entries = list(entries)
 
-    def add(self, block: int, windows: Sequence[int | None], times: Sequence[Time]) -> None:
+    def add(self, block: int, entries: Sequence[tuple[int | None, Time]]) -> None:
         """Add blocks from this one on; after a gap, earlier ones are dropped."""
-        if block != self.first + len(self.windows):
-            self.first, self.windows, self.times = block, [], []
-        self.windows += windows
-        self.times += times
+        if block != self.first + len(self.entries):
+            self.first, self.entries = block, []
+        self.entries += entries
 
     def trim(self) -> None:
         """Drop the blocks that no event can reach any more."""
-        extra = len(self.windows) - REMEMBERED // BLOCK - 1
-        if extra > 0:
-            self.first += extra
-            del self.windows[:extra], self.times[:extra]
+        extra = max(0, len(self.entries) - REMEMBERED // BLOCK - 1)
+        self.first += extra
+        del self.entries[:extra]
 
     def at(self, row: int) -> tuple[int | None, Time]:
         """Return window and time at the end of the block of a row, or of the nearest block that is in the log."""
-        place = max(0, min(row // BLOCK - self.first, len(self.windows) - 1))
-        return self.windows[place], self.times[place]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for a state file."""
-        return {"first": self.first, "windows": self.windows, "times": self.times}
+        return self.entries[max(0, min(row // BLOCK - self.first, len(self.entries) - 1))]
 
 
 class DriftDetector:
@@ -290,11 +282,9 @@ class DriftDetector:
         if first // BLOCK == self.n_rows // BLOCK:
             return []
         ends = range(first // BLOCK * BLOCK + BLOCK - 1 - first, self.n_rows - first, BLOCK)
-        self._log.add(
-            first // BLOCK,
-            [None if windows is None else int(windows[place]) for place in ends],
-            [None if times is None else format_time((times.kind, times.at(place))) for place in ends],
-        )
+        ends_windows = [None if windows is None else int(windows[place]) for place in ends]
+        ends_times = [None if times is None else format_time((times.kind, times.at(place))) for place in ends]
+        self._log.add(first // BLOCK, list(zip(ends_windows, ends_times, strict=True)))
         events = [self._build_event(change) for change in changes]
         self._log.trim()
         self.n_events += len(events)
@@ -343,7 +333,7 @@ class DriftDetector:
             "n_rows": self.n_rows,
             "events": [event.to_dict() for event in self._events],
             "n_events": self.n_events,
-            "log": self._log.to_dict(),
+            "log": [self._log.first, self._log.entries],
             "warned": list(self.warned),
         }
         return header, {name: np.array(part[index]) for name, (part, index) in self._parts(self.n_rows).items()}
@@ -362,7 +352,7 @@ class DriftDetector:
         self.n_rows = self._n_reported = int(header["n_rows"])
         self._events = [DriftEvent.from_dict(event) for event in header["events"]]
         self.n_events, self.warned = int(header["n_events"]), list(header["warned"])
-        self._log = BlockLog(**header["log"])
+        self._log = BlockLog(*header["log"])
 
     def _parts(self, n_rows: int) -> dict[str, tuple[np.ndarray[Any, Any], Any]]:
         """Return the arrays of the state after so many rows, and which part of each is in use, oldest first."""

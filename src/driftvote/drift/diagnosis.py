@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -224,7 +225,7 @@ def _describe(rows: Codes, n_classes: int, estimate: Estimator) -> tuple[Floats,
     accuracies, half_widths = estimate(rows)
     low, high = np.clip(accuracies - half_widths, 0.0, 1.0), np.clip(accuracies + half_widths, 0.0, 1.0)
     coverage = np.count_nonzero(rows >= 0, axis=0) / max(1, len(rows))
-    leads, margins = Sides(rows, n_classes, 0).majority(np.ones(rows.shape[1], np.bool_))
+    leads, margins = Sides(rows, n_classes, 0).whole_majority
     counts = count_words(leads & margins[:, SOLE, None]).sum(axis=0)
     return accuracies, low, high, coverage, counts / max(1, counts.sum())
 
@@ -285,11 +286,15 @@ class Sides:
         find_majorities(self.votes, panel, np.empty((n_classes + 1, n.bit_length()), np.uint64), leads, margins)
         return leads, margins
 
+    @cached_property
+    def whole_majority(self) -> tuple[Words, Words]:
+        """The majority among all labelers."""
+        return self.majority(np.ones(self.votes.shape[2], np.bool_))
+
     def flags(self, kind: int, member: int) -> tuple[Words, Words]:
         """Return hits and tries of a statistic, as words."""
-        leads, margins = self.majority(np.ones(self.votes.shape[2], np.bool_))
         hits, tries = np.empty((2, len(self.votes)), np.uint64)
-        flag_parts(kind, member, self.votes, leads, margins, hits, tries)
+        flag_parts(kind, member, self.votes, *self.whole_majority, hits, tries)
         return hits & self.every, tries & self.every
 
     def by_line(self, words: Words) -> Ints:

@@ -122,12 +122,7 @@ class DriftEvent:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold, the sentence among them."""
-        plain = asdict(self)
-        plain["since"] = list(self.since)
-        plain["since_time"] = None if self.since_time is None else list(self.since_time)
-        plain["labelers"] = [asdict(labeler) for labeler in self.labelers]
-        plain["pairs"] = [list(pair) for pair in self.pairs]
-        return {"sentence": self.sentence, **plain}
+        return {"sentence": self.sentence, **as_lists(asdict(self))}
 
     @classmethod
     def from_dict(cls, plain: dict[str, Any]) -> DriftEvent:
@@ -178,10 +173,21 @@ class DriftWarning:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values that JSON can hold, the sentence among them."""
-        return {"sentence": self.sentence, **asdict(self), "labelers": list(self.labelers)}
+        return {"sentence": self.sentence, **as_lists(asdict(self))}
 
     def __str__(self) -> str:
         return self.sentence
+
+
+def as_lists(value: Any) -> Any:
+    """Return plain values with lists in place of tuples, as JSON has them.
+
+    >>> as_lists({"pairs": (("a", "b"),)})
+    {'pairs': [['a', 'b']]}
+    """
+    if isinstance(value, dict):
+        return {key: as_lists(part) for key, part in value.items()}
+    return [as_lists(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
 def _percent(after: float, before: float, of: str = " of the rows") -> str:
