@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftvote.arrays import Bools, Codes, Floats, Ints, code_dtype
+from driftvote.arrays import Arrays, Bools, Codes, Floats, Ints, code_dtype
 from driftvote.core.engine import estimate_rows
 from driftvote.core.jit import jit
 from driftvote.core.label_models import Confusion
 from driftvote.drift.bands import AccuracyEstimate
-from driftvote.drift.diagnosis import SIDE_ROWS, Change, Estimator, Finding, diagnose, labeler_changes
+from driftvote.drift.diagnosis import SIDE_ROWS, Change, EstimateFunction, Finding, diagnose, labeler_changes
 from driftvote.drift.events import DriftEvent, DriftWarning, Time
 from driftvote.drift.statistics import (
     BLOCK,
@@ -64,8 +64,6 @@ START, STAGE, STATISTIC, SPAN, HEAD = 0, 1, 2, 3, 4
 and how many blocks ago."""
 QUIET, PENDING, DUE = 0, 1, 2
 """Stages: nothing found; found at the last block; to be diagnosed now."""
-
-Arrays = dict[str, np.ndarray[Any, Any]]
 
 
 class DetectorState(NamedTuple):
@@ -180,7 +178,7 @@ class DriftDetector:
         labelers: Sequence[str] | None = None,
         classes: Sequence[object] | None = None,
         first_row: int = 0,
-        estimate: Estimator | None = None,
+        estimate: EstimateFunction | None = None,
     ) -> None:
         if n_classes is None:
             n_classes = 2 if classes is None else len(classes)
@@ -202,7 +200,7 @@ class DriftDetector:
         self.false_event_rate = float(false_event_rate)
         self.labelers = tuple(labelers or (f"labeler_{h}" for h in range(n_labelers)))
         self.classes = tuple(range(n_classes) if classes is None else classes)
-        self.estimate: Estimator = estimate or partial(_estimate_by_default_model, n_classes)
+        self.estimate: EstimateFunction = estimate or partial(_estimate_by_default_model, n_classes)
         self.n_rows = first_row
         self.n_events = 0
         self.warned: list[str] = []

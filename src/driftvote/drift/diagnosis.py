@@ -56,7 +56,7 @@ MOST_PAIRS = 8
 SIDE_ROWS = 8192
 """Rows before a change, at most, from which accuracies and shares are estimated."""
 
-Estimator = Callable[[Codes], AccuracyEstimate]
+EstimateFunction = Callable[[Codes], AccuracyEstimate]
 """Estimates the accuracies of all labelers from some rows alone."""
 
 
@@ -87,7 +87,7 @@ class Change:
 
 
 def diagnose(
-    rows: Codes, first_row: int, n_classes: int, found: Finding, threshold: float, estimate: Estimator
+    rows: Codes, first_row: int, n_classes: int, found: Finding, threshold: float, estimate: EstimateFunction
 ) -> Change | None:
     """Return the change in these rows, of which the first has the number `first_row`; None without a clear cause.
 
@@ -220,7 +220,7 @@ def _moved_pairs(sides: Sides, labelers: list[int]) -> tuple[tuple[int, int], ..
     return tuple(clear[:MOST_PAIRS])
 
 
-def _describe(rows: Codes, n_classes: int, estimate: Estimator) -> tuple[Floats, ...]:
+def _describe(rows: Codes, n_classes: int, estimate: EstimateFunction) -> tuple[Floats, ...]:
     """Return one line of each array of a `Change`: accuracies, ends of their bands, coverage, class shares."""
     accuracies, half_widths = estimate(rows)
     low, high = np.clip(accuracies - half_widths, 0.0, 1.0), np.clip(accuracies + half_widths, 0.0, 1.0)
