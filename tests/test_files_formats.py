@@ -73,7 +73,7 @@ def test_every_output_holds_the_same(tmp_path, name):
     same_bits(found, out)
     for place, labeler in enumerate(LABELERS):
         np.testing.assert_array_equal(found[f"accuracy_{labeler}"].to_numpy(), out.accuracies[:, place])
-        np.testing.assert_array_equal(found[f"weight_{labeler}"].to_numpy(), out.vote_weights(codes)[:, place])
+        np.testing.assert_array_equal(found[f"weight_{labeler}"].to_numpy(), out.weights[:, place])
     review = (out.probability < 0.7) | (out.codes < 0)
     assert found["needs_review"].to_pylist() == review.tolist()
     assert 0 < review.sum() < N

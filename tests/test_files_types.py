@@ -44,7 +44,7 @@ def test_times_of_every_type_are_checked_as_in_python(tmp_path, monkeypatch, cap
     if name not in ("categories", "decimals", "milliseconds"):
         model = AdaptiveLabelModel(classes=TEXT, labelers=LABELERS)
         model.label_stream(frame, time="at")
-        assert load(tmp_path / "s.npz")._last_time == model._last_time
+        assert load(tmp_path / "s.npz").last_time == model.last_time
     pyarrow.parquet.write_table(votes.take(list(range(30, N)) + list(range(30))), tmp_path / "v.parquet")
     assert "row 31, column 'at': time" in refused(monkeypatch, capsys, *command)
     invoke(*command, "--sort")
