@@ -22,7 +22,7 @@ from driftvote import (
     VoteError,
 )
 from driftvote.drift.bands import half_width
-from driftvote.report import Report, ReportBuilder, builder, data, from_arrays, report_from_json, report_to_json
+from driftvote.report import Report, ReportBuilder, data, from_arrays, report_from_json, report_to_json
 from driftvote.report.buckets import MAX_CELLS, max_buckets
 from driftvote.report.charts import charts
 from driftvote.streams import simulate, swap
@@ -93,7 +93,7 @@ def test_labelers_and_agreement(stream, report):
         assert who.gold_accuracy == pytest.approx((votes[known, h] == gold[known]).mean(), abs=1e-4)
         labeled = cast & (out.codes >= 0)
         assert who.with_label == pytest.approx((votes[labeled, h] == out.codes[labeled]).mean(), abs=1e-4)
-        assert who.weight == pytest.approx(out.vote_weights(votes)[cast, h].mean(), abs=1e-4)
+        assert who.weight == pytest.approx(out.weights[cast, h].mean(), abs=1e-4)
         counts = np.bincount(votes[cast, h], minlength=N_CLASSES)
         assert who.usual_class == f"class {counts.argmax()}"
         assert who.classes_voted == (counts > 0).sum()
@@ -206,10 +206,9 @@ def test_the_default_model_labels_silent_rows_and_weighs_votes_by_class():
     silent = (votes < 0).all(axis=1)
     assert report.tally.silent == silent.sum() > 0
     assert report.tally.labeled == (out.codes >= 0).sum() > len(votes) - silent.sum()
-    weights = out.vote_weights(votes)
+    weights = out.weights
     assert (weights[votes < 0] == 0).all()
     assert (weights[votes >= 0] != 0).all()
-    assert builder.vote_weights(out, votes) == pytest.approx(weights)
     for h, who in enumerate(report.labelers):
         assert who.weight == pytest.approx(weights[votes[:, h] >= 0, h].mean(), abs=1e-4)
 

@@ -14,6 +14,7 @@ from driftvote.core.voting import majority_vote
 from driftvote.drift.bands import calibrated_half_width
 from driftvote.drift.events import DriftEvent
 from driftvote.errors import LabelerError, SettingError, VoteError
+from driftvote.inputs import Batch
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabeledStream, LabelModel, StepCertificate
 from driftvote.randomness import uniforms
 from driftvote.report import data
@@ -180,8 +181,8 @@ class ReportBuilder:
         labels = np.full((3, len(votes)), -1, np.int64)
         labels[0] = out.codes
         labels[1] = majority_vote(votes, np.zeros(0), len(self.classes))[0]
-        if self.has_gold:
-            labels[2] = self._label_by_all_past(votes)
+        if self.has_gold:  # compare with one accuracy for each labeler over all the past, as batch label models do
+            labels[2] = self._all_past.label_batch(Batch(tuple(map(str, range(n))), votes, literal=False)).codes
         by_labeler = np.ascontiguousarray(votes.T)
         voted, probability = (by_labeler >= 0).any(axis=0), np.ascontiguousarray(out.proba.T).max(axis=0)
         rows = LabeledRows(
@@ -207,17 +208,6 @@ class ReportBuilder:
         self._doubtful.offer(doubtful, np.round(probability[doubtful], 6), first, example)
         self._recent = np.concatenate([self._recent, votes[-RECENT_ROWS:]])[-RECENT_ROWS:]
         self._last_window, self._certificate = int(out.windows[-1]), out[-1].certificate
-
-    def _label_by_all_past(self, votes: Codes) -> Ints:
-        """Class codes from one accuracy for each labeler over all the past, as batch label models do; -1 if tied."""
-        rows: Any = votes
-        if 0 < len(self._all_past.labelers) < votes.shape[1]:
-            # An array cannot bring a new labeler; a frame with the names that arrays get can.
-            import pyarrow as pa
-
-            rows = pa.table({f"labeler_{place}": votes[:, place] for place in range(votes.shape[1])})
-        codes: Ints = self._all_past.label_stream(rows).codes
-        return codes
 
     def _example(self, rows: LabeledRows, place: int, first: int, times: Any, ids: Any) -> data.ExampleRow:
         votes, weights = rows.votes[:, place], rows.weights[:, place]
