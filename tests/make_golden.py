@@ -1,4 +1,4 @@
-"""Golden runs: what each model said on fixed streams. `make golden` writes them anew."""
+"""Golden runs: the results of each model on fixed streams. `make golden` writes them anew."""
 
 from __future__ import annotations
 

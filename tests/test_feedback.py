@@ -8,13 +8,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import naive_confusion as naive
 from driftvote import AdaptiveLabelModel, FeedbackError, FixedWindowLabelModel, MajorityLabelModel, VoteError
-from driftvote.models.id_book import IdBook
+from driftvote.models.feedback import FeedbackBook
 from experiments.quality.streams import StreamSpec, load
 from experiments.quality.verdicts import losses
 from experiments.quality.work import accuracy_with_verified
 
+import naive_label_models as naive
 from streams_for_tests import DATA, needs_data, random_chunks, random_stream
 
 SMALL = {"windows": [1, 2, 4, 8, 16, 32, 64], "refresh": 8}
@@ -28,7 +28,7 @@ def fed(votes=VOTES, **settings):
 
 
 def state(model):
-    return {name: part.copy() for name, part in model._engine.arrays().items()}
+    return {name: part.copy() for name, part in model.to_state()[1].items()}
 
 
 def same_state(left, right):
@@ -43,8 +43,7 @@ class TestByHand:
         model = AdaptiveLabelModel(windows=[4])
         model.label_stream(votes)
         model.feedback([0, 1, 2, 3], [0, 0, 1, 0])
-        model.predict(votes)
-        theta, balance = model._engine.fit.theta[0], model._engine.fit.balance[0]
+        theta, balance = model.confusions, model.estimated_class_balance
         # Class 0 has three rows, worth six; the prior is worth four rows, 7 in 10 right, silent 1 in 6.
         voting = 5 / 6
         for labeler, right in enumerate([3, 2, 1]):
@@ -89,10 +88,11 @@ def test_against_the_definition(seed):
     model.feedback(np.flatnonzero(truth >= 0), truth[truth >= 0])
     found = naive.fit(votes, k, truth=truth.tolist())
     proba = model.predict_proba(votes)
-    fit = model._engine.fit
+    fit = model._stream.engine.current().fits
     assert fit.theta[0] == pytest.approx(found.theta, abs=1e-9)
     assert fit.balance[0] == pytest.approx(found.balance, abs=1e-9)
-    assert fit.doubts[0] == pytest.approx([found.misfit, found.evidence], abs=1e-9)
+    assert fit.misfit[0, 0] == pytest.approx(found.misfit, abs=1e-9)
+    assert fit.evidence[0, 0] == pytest.approx(found.evidence, abs=1e-9)
     assert proba == pytest.approx(np.array([naive.label(row, found)[1] for row in votes.tolist()]), abs=1e-9)
 
 
@@ -224,9 +224,9 @@ class TestIds:
         sizes = []
         for begin in range(0, 400, 50):
             model.label_stream(VOTES[:50] % 2, ids=[f"mail {row}" for row in range(begin, begin + 50)])
-            sizes.append((len(model._engine.ids), len(model._engine.ids.rows)))
+            sizes.append((len(model._stream.ids), len(model._stream.ids.rows)))
         assert sizes == [(50, 50)] + [(64, 64)] * 7
-        assert model.state_nbytes > model._engine.ids.nbytes > 64 * 8
+        assert model.state_nbytes > model._stream.ids.nbytes > 64 * 8
 
     def test_an_id_that_comes_again(self):
         model = AdaptiveLabelModel(**SMALL)
@@ -238,14 +238,14 @@ class TestIds:
         assert model.verified == {9: 1}
 
     def test_any_text_survives_a_file(self):
-        book = IdBook()
+        book = FeedbackBook()
         book.add(3, ["", "ä\u0000", None, 12, "12", "\ud800"])
-        again = IdBook.restored(book.arrays(), 9)
+        again = FeedbackBook.from_arrays(book.to_arrays(), 9)
         assert (again.by_row, again.rows, again.n_numbers) == (book.by_row, book.rows, 1)
-        assert again.find(12) == [6, 7]
-        damaged = book.arrays() | {"id_ends": book.arrays()["id_ends"][::-1]}
+        assert again.rows["12"] == [6, 7]
+        damaged = book.to_arrays() | {"id_ends": book.to_arrays()["id_ends"][::-1]}
         with pytest.raises(ValueError, match="ids cannot be read"):
-            IdBook.restored(damaged, 9)
+            FeedbackBook.from_arrays(damaged, 9)
 
 
 REFUSED = [
@@ -277,7 +277,7 @@ REFUSED = [
 )
 def test_refused_and_nothing_has_changed(rows, labels, more, message):
     model, _ = fed()
-    model._engine.ids.add(148, ["last but one"])
+    model._stream.ids.add(148, ["last but one"])
     model.feedback(149, 2)
     before = model.copy()
     with pytest.raises(FeedbackError, match=message):

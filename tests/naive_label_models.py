@@ -1,4 +1,4 @@
-"""The class-conditional estimator restated by definition: row by row, no patterns, no shortcuts.
+"""The confusion and one-coin models restated by definition: row by row, no patterns, no shortcuts.
 
 Nothing here is imported from the package; the constants are stated again on purpose.
 """
@@ -83,7 +83,7 @@ def class_scores(row: list[int], theta: np.ndarray, prior: list[float], active: 
 
 
 def fit(table: np.ndarray, k: int, given: list[float] | None = None, truth: list[int] | None = None) -> Fit:
-    """`truth` holds the verified classes, -1 where nobody has said."""
+    """Return the fit of the confusion model; `truth` holds the verified classes, -1 where there is none."""
     rows = table.tolist()
     truth = truth or [-1] * len(rows)
 
@@ -194,10 +194,59 @@ def label(row: list[int], found: Fit) -> tuple[int, list[float]]:
         lean = min(ANCHOR * found.misfit, HEAVIEST) * found.window / (found.window + ANCHOR_ROWS)
         score += lean * majority(row, k)[c] if votes else 0.0
         scores.append(score)
-    proba = softmax(scores)
+    return settle(row, softmax(scores))
+
+
+def settle(row: list[int], proba: list[float]) -> tuple[int, list[float]]:
+    """The likeliest class, but on a unanimous row the class of the votes; -1 where classes tie."""
+    votes = [v for v in row if v >= 0]
     if votes and len(set(votes)) == 1:
         kept = votes[0]
-        proba[kept] = max(proba)
+        proba = [max(proba) if c == kept else p for c, p in enumerate(proba)]
         return kept, [p / sum(proba) for p in proba]
-    tied = [c for c in range(k) if proba[c] > max(proba) * (1 - 1e-10)]
+    tied = [c for c, p in enumerate(proba) if p > max(proba) * (1 - 1e-10)]
     return (tied[0] if len(tied) == 1 else -1), proba
+
+
+@dataclass
+class OneCoinFit:
+    accuracy: list[float]
+    window: int
+
+
+def log_odds(accuracy: float, k: int) -> float:
+    return math.log((k - 1) * accuracy / (1 - accuracy))
+
+
+def one_coin_scores(row: list[int], accuracy: list[float], k: int) -> list[float]:
+    """Sum of the log-odds of the labelers that vote for each class; all classes are as likely."""
+    return [sum(log_odds(accuracy[h], k) for h in range(len(row)) if row[h] == c) for c in range(k)]
+
+
+def fit_one_coin(table: np.ndarray, k: int, truth: list[int] | None = None) -> OneCoinFit:
+    """Return the fit of the one-coin model: EM from the majority vote, verified rows held at their class."""
+    rows = table.tolist()
+    truth = truth or [-1] * len(rows)
+    post = [
+        [float(c == true) for c in range(k)] if true >= 0 else majority(row, k)
+        for row, true in zip(rows, truth, strict=True)
+    ]
+    n = len(rows[0])
+    voted = [sum(row[h] >= 0 for row in rows) for h in range(n)]
+    for _ in range(STEPS):
+        right = [sum(p[row[h]] for row, p in zip(rows, post, strict=True) if row[h] >= 0) for h in range(n)]
+        accuracy = [(right[h] + SMOOTHING * SKILL) / (voted[h] + SMOOTHING) for h in range(n)]
+        after = [
+            p if true >= 0 else softmax(one_coin_scores(row, accuracy, k))
+            for row, p, true in zip(rows, post, truth, strict=True)
+        ]
+        moved = max(abs(x - y) for a, b in zip(after, post, strict=True) for x, y in zip(a, b, strict=True))
+        post = after
+        if moved < SETTLED:
+            break
+    return OneCoinFit([accuracy[h] if voted[h] else 1 / k for h in range(n)], len(rows))
+
+
+def label_by_one_coin(row: list[int], found: OneCoinFit, k: int) -> tuple[int, list[float]]:
+    """Label (-1: tied) and probabilities of one row."""
+    return settle(row, softmax(one_coin_scores(row, found.accuracy, k)))
