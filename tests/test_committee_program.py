@@ -363,7 +363,8 @@ def test_wrong_input_is_refused():
 
 
 def test_without_scipy_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    for name in ("scipy", "scipy.optimize", "scipy.sparse"):
+        monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(MissingExtraError, match=r"driftvote\[lp\]"):
         worst_case(panel(np.full((3, 3), 0.36), accuracies=[0.8] * 3))
 

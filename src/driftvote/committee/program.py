@@ -31,7 +31,7 @@ MAX_PATTERNS = 2**14
 TIES = {"half": 0.5, "error": 1.0, "right": 0.0}
 """What a tied row counts: a coin toss, an error, or nothing (the paper's formula for even sets)."""
 
-_PENALTY = 1000.0  # far above any sum of multipliers (about 6), so that only contradictions pay it
+_PENALTY = 100.0  # far above any sum of multipliers (about 6), so that only contradictions pay it
 
 
 @dataclass(frozen=True)
@@ -321,6 +321,7 @@ class Programs:
         The variables of a block: the columns; an artificial column in the middle of all ranges, whose mass tells
         whether the rows contradict each other, so that a contradiction does not spoil the other blocks; E[features].
         """
+        require_solver()
         from scipy.sparse import block_diag
 
         low, high = self.low, self.high

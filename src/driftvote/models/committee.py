@@ -223,6 +223,23 @@ def _check_accuracies(accuracies: Any) -> dict[str, tuple[float, float]] | None:
 # -- searches --------------------------------------------------------------------------------------
 
 
+def last_search(n_rows: int, every: int) -> int:
+    """Return the last row number up to `n_rows` with a search: a multiple of `every`, before that a power of four.
+
+    >>> [last_search(n_rows, every=100) for n_rows in (0, 1, 3, 4, 99, 100, 256, 999)]
+    [0, 1, 1, 4, 64, 100, 200, 900]
+    """
+    if n_rows >= every:
+        return n_rows - n_rows % every
+    return int(4 ** ((n_rows.bit_length() - 1) // 2)) if n_rows else 0
+
+
+def next_search(n_rows: int, every: int) -> int:
+    """Return the first row number after `n_rows` with a search."""
+    last = last_search(n_rows, every)
+    return last + every if last >= every else min(every, max(1, 4 * last))
+
+
 @dataclass(frozen=True)
 class SearchPlan:
     """When a committee of these labelers is searched, and from which facts."""
@@ -236,22 +253,6 @@ class SearchPlan:
     n_windows: int
     n_classes: int
     random_votes: bool  # random votes replace abstentions
-
-    def last_search(self, n_rows: int) -> int:
-        """Return the last row number up to this one with a search: a multiple of `every`; before that a power of four.
-
-        >>> plan = SearchPlan((), (), 100, 5, None, 0.1, 20, 2, False)
-        >>> [plan.last_search(n) for n in (0, 1, 3, 4, 99, 100, 256, 999)]
-        [0, 1, 1, 4, 64, 100, 200, 900]
-        """
-        if n_rows >= self.every:
-            return n_rows - n_rows % self.every
-        return int(4 ** ((n_rows.bit_length() - 1) // 2)) if n_rows else 0
-
-    def next_search(self, n_rows: int) -> int:
-        """Return the first row number after this one with a search."""
-        last = self.last_search(n_rows)
-        return last + self.every if last >= self.every else min(self.every, max(1, 4 * last))
 
     def allowances(self, votes: Ints, window: int) -> tuple[float, float]:
         """Return how far agreements and coverages of a window may be off: as declared, or by the window's bound."""
@@ -284,7 +285,9 @@ class CommitteeEngine:
         self.inner = inner
         self.plan = plan
         # Before the first search all labelers vote, and nothing is certified.
-        self.certificate = certificate or StepCertificate(plan.labelers, 1.0, 0, 0, 2.0)
+        self.certificate = certificate or StepCertificate(
+            members=plan.labelers, bound=1.0, searched_at=0, window=0, allowance=2.0
+        )
 
     def __getattr__(self, name: str) -> Any:
         """Whatever concerns the window is that of the window engine."""
@@ -311,7 +314,7 @@ class CommitteeEngine:
         for segment in self._segments(len(rows)):
             parts.append(self.inner.label(rows[segment], draws[segment]).estimates)
             searches[segment] = len(certificates) - 1
-            if self.plan.last_search(self.inner.n_rows) == self.inner.n_rows:
+            if last_search(self.inner.n_rows, self.plan.every) == self.inner.n_rows:
                 self.search()
                 searches[segment.stop - 1] = len(certificates)
                 certificates.append(self.certificate)
@@ -336,7 +339,7 @@ class CommitteeEngine:
         """Yield the parts of a chunk up to each search; each part must be learned before the next one is asked for."""
         begin = 0
         while begin < n_rows:
-            end = min(n_rows, begin + self.plan.next_search(self.inner.n_rows) - self.inner.n_rows)
+            end = min(n_rows, begin + next_search(self.inner.n_rows, self.plan.every) - self.inner.n_rows)
             yield slice(begin, end)
             begin = end
 
@@ -347,7 +350,9 @@ class CommitteeEngine:
         _, votes, window = self.inner.window_sums()
         best = find_committee(self.facts(), self.plan.largest)
         allowance, _ = self.plan.allowances(votes, window)
-        self.certificate = StepCertificate(best.members, best.bound, self.inner.n_rows, window, allowance)
+        self.certificate = StepCertificate(
+            members=best.members, bound=best.bound, searched_at=self.inner.n_rows, window=window, allowance=allowance
+        )
 
     def facts(self) -> PanelFacts:
         """Return what the current window says of the panel."""
@@ -357,7 +362,7 @@ class CommitteeEngine:
 
     def start_at(self, row: int, before: Codes) -> None:
         """Move an engine without rows to row `row` of a stream whose last rows are `before`."""
-        last = self.plan.last_search(row)
+        last = last_search(row, self.plan.every)
         self.inner.start_at(last, before[: len(before) - (row - last)])
         self.search()
         if last < row:
@@ -386,7 +391,9 @@ class CommitteeEngine:
         members = tuple(np.array(self.plan.labelers)[arrays["committee_members"]].tolist())
         if not members or row < 0 or window < 0 or not 0.0 <= bound <= 1.0:
             raise StateError("the state's arrays 'committee_...' are not those of a committee")
-        self.certificate = StepCertificate(members, bound, row, window, allowance)
+        self.certificate = StepCertificate(
+            members=members, bound=bound, searched_at=row, window=window, allowance=allowance
+        )
 
 
 def _membership(certificate: StepCertificate, labelers: tuple[str, ...]) -> Bools:
