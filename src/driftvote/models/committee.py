@@ -161,6 +161,11 @@ class CommitteeLabelModel(LabelModel):
         """
         return self._committee_engine().facts()
 
+    @property
+    def memory_rows(self) -> int:
+        """How many rows before a row, with their numbers, decide its label: a window before the last search."""
+        return self.windows.grid[-1] + self.search_every
+
     def _describe_labelers(self) -> list[str]:
         now = self.certificate
         lines = [
@@ -296,11 +301,6 @@ class CommitteeEngine:
         return getattr(self.inner, name)
 
     @property
-    def memory_rows(self) -> int | None:
-        """How many rows before a row, with their numbers, decide its label."""
-        return (self.inner.memory_rows or 0) + self.plan.every
-
-    @property
     def nbytes(self) -> int:
         """Bytes of state."""
         return self.inner.nbytes + sum(array.nbytes for array in self._search_arrays().values())
@@ -363,10 +363,11 @@ class CommitteeEngine:
     def start_at(self, row: int, before: Codes) -> None:
         """Move an engine without rows to row `row` of a stream whose last rows are `before`."""
         last = last_search(row, self.plan.every)
-        self.inner.start_at(last, before[: len(before) - (row - last)])
+        past, since = before[: len(before) - (row - last)], before[len(before) - (row - last) :]
+        self.inner.start_at(last, past[-self.inner.largest_window :])
         self.search()
-        if last < row:
-            self.inner.label(before[len(before) - (row - last) :], np.zeros(0))
+        if len(since):
+            self.inner.label(since, np.zeros(0))
 
     def _search_arrays(self) -> Arrays:
         last = self.certificate
