@@ -115,6 +115,9 @@ def test_every_model_with_agreements_has_it(abstentions):
     wide = AdaptiveLabelModel()
     wide.label_stream(np.random.default_rng(0).integers(0, 2, size=(50, 35)))
     assert "dependence() looks at all pairs of 35" in wide.describe()
-    assert not hasattr(MajorityLabelModel(), "dependence")
+    majority = MajorityLabelModel()  # its window is one row, which says nothing about dependence
+    majority.label_stream(votes)
+    assert majority.dependence().effective_labelers is None
+    assert majority.warnings == []
     with pytest.raises(driftvote.DriftvoteError, match="no rows"):
         AdaptiveLabelModel().dependence()

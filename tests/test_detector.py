@@ -465,6 +465,8 @@ def test_settings_are_checked():
         ({"n_classes": 3, "classes": "ab"}, "n_classes=3 but classes names 2"),
         ({"labelers": ["a"]}, "n_labelers=4 but labelers names 1"),
         ({"first_row": -1}, "first_row"),
+        ({"first_row": 0.5}, "first_row must be a whole number"),
+        ({"false_event_rate": None}, "a detector needs a rate"),
     ]:
         with pytest.raises(SettingError, match=message):
             DriftDetector(4, **wrong)

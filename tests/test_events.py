@@ -19,7 +19,7 @@ from driftvote import (
     SettingError,
 )
 from driftvote.drift.events import KINDS
-from driftvote.models import watched
+from driftvote.models import base
 from driftvote.report import from_arrays, report_from_json, report_to_json
 from driftvote.report.page import render
 
@@ -54,7 +54,7 @@ VOTES = stream()
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(("coverage", "n_classes"), [(1.0, 2), (0.8, 3)])
 def test_events_do_not_depend_on_how_rows_come(name, coverage, n_classes, tmp_path, monkeypatch):
-    monkeypatch.setattr(watched, "BESIDE", 150)  # with two threads, one looks for drift while the other labels
+    monkeypatch.setattr(base, "LONG", 150)  # with two threads, one looks for drift while the other labels
     votes = stream(coverage, n_classes)
     told = []
     out = MODELS[name](n_classes=n_classes, on_event=told.append).label_stream(votes)
@@ -80,7 +80,7 @@ def test_events_do_not_depend_on_how_rows_come(name, coverage, n_classes, tmp_pa
             model = driftvote.load(tmp_path / "state.npz") if way == 2 else model.copy()
             model.label_stream(part)
     assert model.events == out.events
-    assert model.n_detections == len(out.events) == 2
+    assert model.n_events == len(out.events) == 2
     assert json.dumps(model.events[0].to_dict()) == json.dumps(out.events[0].to_dict())
 
 
@@ -109,12 +109,12 @@ def test_an_event_says_what_happened():
     assert out[:1000].events == [first]
     assert out[1000:].events == [second]
     assert out[1000:].first_row == 1000
-    assert (model.width, model.n_detections, model.drift_detected) == (model.window, 2, False)
+    assert model.n_events == 2
     again = AdaptiveLabelModel()
     again.label_stream(VOTES[: first.row + 1])
-    assert again.drift_detected
+    assert again.events == [first]
     again.update(VOTES[first.row + 1])
-    assert not again.drift_detected
+    assert again.events == [first]
     assert again.reset().events == []
 
 
@@ -152,9 +152,12 @@ def test_a_callback_that_fails_leaves_a_whole_model(name):
 
 def test_settings():
     assert AdaptiveLabelModel(false_event_rate=None).label_stream(VOTES).events == []
-    assert not AdaptiveLabelModel(false_event_rate=None).label_stream(VOTES[:5]).watched
-    assert MajorityLabelModel().label_stream(VOTES).events == []
-    assert FixedWindowLabelModel(window=64).n_detections == 0
+    assert not AdaptiveLabelModel(false_event_rate=None).label_stream(VOTES[:5]).looked_for_events
+    for model in (MajorityLabelModel(), FixedWindowLabelModel(window=64), FixedWindowLabelModel(window=None)):
+        seen = []
+        model.on_event = seen.append
+        assert [event.names for event in model.label_stream(VOTES).events] == [("labeler_0",), ("labeler_1",)]
+        assert model.events == seen
     assert "on_event" not in AdaptiveLabelModel(on_event=print).get_params()
     for wrong in (0, 0.1, -1, "often", True):
         with pytest.raises(SettingError, match="false_event_rate"):
@@ -193,16 +196,6 @@ def test_times(name):
         text.update(VOTES[0], time=float("nan"))
 
 
-def test_a_state_without_a_detector_begins_one(tmp_path):
-    model = AdaptiveLabelModel.paper(false_event_rate=None)
-    model.label_stream(VOTES[:200])
-    model.save(tmp_path / "state.npz")
-    old = driftvote.load(tmp_path / "state.npz")
-    assert old.events == []
-    old.false_event_rate = 2e-7  # as a file of a version before events would be read
-    assert [event.names for event in old.label_stream(VOTES[200:]).events] == [("labeler_0",), ("labeler_1",)]
-
-
 def test_why_a_row_got_its_label():
     model = AdaptiveLabelModel(classes=["no", "yes"])
     rows = [dict(zip("abcde", ["yes" if vote else "no" for vote in row], strict=True)) for row in VOTES[:300].tolist()]
@@ -222,11 +215,8 @@ def test_why_a_row_got_its_label():
     assert "no vote: b, c, d" in str(told)
     assert json.dumps(told.to_dict())
     assert out.explain(7).label == out.labels[7]
-    weights = out[:1].vote_weights(
-        np.array([[1 if row[n] == "yes" else 0 for n in "abcde"] for row in rows[:1]], np.int8)
-    )
     assert {v.labeler: v.weight for v in out.explain(0).votes} == pytest.approx(
-        dict(zip("abcde", weights[0], strict=True))
+        dict(zip("abcde", out.weights[0], strict=True))
     )
     assert AdaptiveLabelModel().explain([1, 1, 0]).window == 0
 

@@ -150,7 +150,7 @@ def test_an_events_file_that_fails_stops_nothing(tmp_path, capsys):
     accuracy[800:, 0] = 0.2
     votes = np.where(rng.random((1200, 6)) < accuracy, truth, 1 - truth)
     loop, answers = run_loop(lines_of(votes), tmp_path, break_events=True, events=tmp_path / "events.jsonl")
-    assert loop.model.n_detections == 1
+    assert loop.model.n_events == 1
     assert len(answers) == 1200
     assert "event 1 could not be written to the file (" in capsys.readouterr().err
 

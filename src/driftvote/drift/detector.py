@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from driftvote import settings
 from driftvote.arrays import Arrays, Bools, Codes, Floats, Ints, code_dtype
 from driftvote.core.engine import estimate_rows
 from driftvote.core.jit import jit
@@ -56,8 +57,6 @@ MOST_EVENTS = 256
 """Events that are remembered: the latest ones."""
 MOST_SHARES = 20
 """Classes whose shares an event lists; of more, those that moved most."""
-HIGHEST_RATE = 1e-3
-"""The largest false event rate, per row: with a larger one there would be an event at every comparison."""
 
 START, STAGE, STATISTIC, SPAN, HEAD = 0, 1, 2, 3, 4
 """Places in `DetectorState.head`: the block at which the episode began; whether a change was found, in which statistic
@@ -182,22 +181,21 @@ class DriftDetector:
     ) -> None:
         if n_classes is None:
             n_classes = 2 if classes is None else len(classes)
-        if not 2 <= n_classes <= MOST_CLASSES:
+        rate = settings.event_rate(false_event_rate)
+        if rate is None:
+            raise SettingError("false_event_rate is None; a detector needs a rate")
+        if not 2 <= settings.whole("n_classes", n_classes) <= MOST_CLASSES:
             raise SettingError(f"n_classes must be a whole number from 2 to {MOST_CLASSES}, not {n_classes!r}")
         if classes is not None and len(classes) != n_classes:
             raise SettingError(f"n_classes={n_classes} but classes names {len(classes)}; leave n_classes out")
-        if n_labelers < 1:
+        if settings.whole("n_labelers", n_labelers) < 1:
             raise SettingError(f"n_labelers must be at least 1, not {n_labelers!r}")
         if labelers is not None and len(labelers) != n_labelers:
             raise SettingError(f"n_labelers={n_labelers} but labelers names {len(labelers)}")
-        if not 0.0 < false_event_rate <= HIGHEST_RATE:
-            raise SettingError(
-                f"false_event_rate must be above 0 and at most {HIGHEST_RATE} events per row, not {false_event_rate!r}"
-            )
-        if first_row < 0:
+        if settings.whole("first_row", first_row) < 0:
             raise SettingError(f"first_row must be 0 or more, not {first_row!r}")
         self.n_classes = n_classes
-        self.false_event_rate = float(false_event_rate)
+        self.false_event_rate = rate
         self.labelers = tuple(labelers or (f"labeler_{h}" for h in range(n_labelers)))
         self.classes = tuple(range(n_classes) if classes is None else classes)
         self.estimate: EstimateFunction = estimate or partial(_estimate_by_default_model, n_classes)
