@@ -148,7 +148,7 @@ def test_streams_are_independent(tmp_path, monkeypatch):
             mine = table_.filter(pa.compute.equal(table_["which"], name))
             np.testing.assert_array_equal(mine["probability"].to_numpy(), out.probability)
         mine = found.filter(pa.compute.equal(found["which"], name))
-        np.testing.assert_array_equal(mine["weight_old"].to_numpy(), out.vote_weights(part)[:, 3])
+        np.testing.assert_array_equal(mine["weight_old"].to_numpy(), out.weights[:, 3])
         invoke(*command, "--only", name, "-o", tmp_path / f"{name}.parquet")
         np.testing.assert_array_equal(
             read_back(tmp_path / f"{name}.parquet")["probability"].to_numpy(), out.probability
@@ -274,6 +274,14 @@ def test_models_and_settings(tmp_path):
         np.testing.assert_array_equal(
             read_back(tmp_path / "l.parquet")["probability"].to_numpy(), model.label_stream(codes).probability
         )
+
+
+def test_a_majority_of_two_labelers(tmp_path, monkeypatch, capsys):
+    (tmp_path / "v.csv").write_text("a,b\nham,ham\nspam,\nham,spam\n")
+    command = ["label", tmp_path / "v.csv", "-o", tmp_path / "l.csv"]
+    assert "at least 3 labelers are needed, and there are 2" in refused(monkeypatch, capsys, *command)
+    invoke(*command, "--model", "majority")
+    assert [label or None for label in read_back(tmp_path / "l.csv")["label"].to_pylist()] == ["ham", "spam", None]
 
 
 def test_the_summary_is_machine_readable_and_quiet_is_quiet(tmp_path):

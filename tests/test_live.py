@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from driftvote import AdaptiveLabelModel, DriftvoteError
+from driftvote import AdaptiveLabelModel, DriftvoteError, LabelModel, MajorityLabelModel
 from driftvote.live import WatchOptions
 from driftvote.live.lines import LineSource, Pause, Stop, stop_on_signals, write_all
 from driftvote.live.loop import CHECK_LABELERS_EVERY, StreamLoop
@@ -85,7 +85,9 @@ def test_everything_is_written_however_slow_the_reader_is():
     assert bytes(got) == data
 
 
-def run_loop(lines: list[str], tmp_path, break_events: bool = False, **options) -> tuple[StreamLoop, list[dict]]:
+def run_loop(
+    lines: list[str], tmp_path, break_events: bool = False, model: LabelModel | None = None, **options
+) -> tuple[StreamLoop, list[dict]]:
     """The loop over a stream of lines, run in this process, and its answers."""
     source, sink = tmp_path / "votes.jsonl", tmp_path / "answers.jsonl"
     source.write_text("\n".join(lines))
@@ -93,7 +95,7 @@ def run_loop(lines: list[str], tmp_path, break_events: bool = False, **options) 
     with (
         source.open("rb") as votes,
         sink.open("wb") as out,
-        StreamLoop(AdaptiveLabelModel(), WatchOptions(**options), Position(stream="s"), out.fileno()) as loop,
+        StreamLoop(model or AdaptiveLabelModel(), WatchOptions(**options), Position(stream="s"), out.fileno()) as loop,
     ):
         if break_events:
             loop.events.add = fail
@@ -125,6 +127,14 @@ def test_a_declared_panel_and_times_in_order(tmp_path):
     assert "2 are named so far" in answers[0]["error"]
     assert [answer["row"] for answer in answers if "row" in answer] == [0, 1, 2]
     assert (loop.counts.malformed_lines, loop.counts.late_lines) == (3, 1)
+
+
+def test_a_majority_of_two_labelers(tmp_path):
+    lines = ['{"votes": {"a": 1, "b": 1}}', '{"votes": {"a": 0, "b": null}}', '{"votes": {"a": 0, "b": 1}}']
+    _, answers = run_loop(lines, tmp_path, model=MajorityLabelModel())
+    assert [answer["label"] for answer in answers] == [1, 0, -1]
+    _, answers = run_loop(lines[:1], tmp_path)
+    assert "at least 3 labelers are needed, and 2 are named so far" in answers[0]["error"]
 
 
 def test_near_copies_are_told_once(tmp_path, capsys):

@@ -76,7 +76,7 @@ def check_file(votes: InputOptions, model: ModelOptions, options: CheckOptions) 
     saved = SavedModels.read(options.state, votes.many_streams)
     if options.state is not None:
         saved.check_classes(votes.declared(), options.state)
-    with open_votes(votes, saved.form) as file:
+    with open_votes(votes, saved.form, model.min_labelers) as file:
         labeler = make_labeler(file, model, saved, options.state, keep_models=True)
         totals, doubtful = LabelTotals(file, options.review_below), np.zeros(0, bool)
         events: list[tuple[Hashable, DriftEvent]] = []

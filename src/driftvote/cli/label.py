@@ -31,7 +31,6 @@ from driftvote.cli.pipeline import (
     ResultColumns,
     StreamLabeler,
     VoteFile,
-    align_codes,
     check_paths,
     open_votes,
     read_ahead,
@@ -124,7 +123,7 @@ def label_file(votes: InputOptions, model: ModelOptions, options: LabelOptions) 
     if options.state is not None:
         saved.check_classes(votes.declared(), options.state)
     with ExitStack() as stack:
-        file = stack.enter_context(open_votes(votes, saved.form))
+        file = stack.enter_context(open_votes(votes, saved.form, model.min_labelers))
         if options.state is not None:
             file_hash = hash_file(file.table.path)
             if not options.again:
@@ -181,9 +180,8 @@ def _label_all(
             labeled = labeler.label(rows)
             if builder is not None and labeled.stream is not None:
                 ids = None if file.roles.id is None else _ids(rows, file.roles.id)
-                codes = align_codes(rows, labeled.labelers)
                 times = None if rows.times is None else rows.times.to_numpy()
-                builder.add(codes, labeled.stream, times=times, ids=ids, gold=rows.gold)
+                builder.add(labeled.stream.votes, labeled.stream, times=times, ids=ids, gold=rows.gold)
             put((rows, labeled))
             done += len(rows)
             listen(done, file.table.done())

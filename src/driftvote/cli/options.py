@@ -112,7 +112,13 @@ class ModelOptions:
 
     @property
     def are_default(self) -> bool:
+        """Whether no option was given, so that a saved model may have any settings."""
         return self.model == "adaptive" and not self.settings
+
+    @property
+    def min_labelers(self) -> int:
+        """The smallest number of labelers that the model can work with."""
+        return 1 if self.model == "majority" else 3
 
     def make(self, form: VoteFormat) -> LabelModel:
         """A new model for votes in this format."""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from driftvote.arrays import Codes, Floats, Ints
+from driftvote.arrays import Floats, Ints
 from driftvote.cli.options import InputOptions
 from driftvote.drift.events import DriftEvent
 from driftvote.errors import DriftvoteError
@@ -80,12 +80,12 @@ class VoteFile:
 
 
 @contextmanager
-def open_votes(options: InputOptions, form: VoteFormat | None = None) -> Iterator[VoteFile]:
+def open_votes(options: InputOptions, form: VoteFormat | None = None, min_labelers: int = 3) -> Iterator[VoteFile]:
     """Open a file of votes; `form` is the format of a saved state."""
     options.check()
     declared = form or options.declared()
     with open_table(options.file, options) as table:
-        roles = find_roles(table, options)
+        roles = find_roles(table, options, min_labelers)
         known, notes = declared or _stored_format(table, options), list[str]()
         if known is None:
             columns = [roles.label] if roles.long else list(roles.labelers)
@@ -253,7 +253,10 @@ class StreamLabeler:
         if rows.times is not None and self._time_column is not None:
             where = "" if stream is None else f" in stream {stream!r}"
             self._time_column.check_order(rows.times, rows.rows, model.last_time, where)
-        out = label_rows(model, rows)
+        verified = None if rows.verified is None else rows.verified.astype(np.int64)
+        out = model.label_batch(
+            Batch(rows.labelers, rows.codes, rows.literal, rows.times, Origin("wide"), verified=verified)
+        )
         return LabeledBatch(
             out.labelers,
             out.codes,
@@ -265,16 +268,6 @@ class StreamLabeler:
             events=tuple((stream, event) for event in out.events),
             stream=out if stream is None else None,
         )
-
-
-def align_codes(rows: VoteRows, labelers: tuple[str, ...]) -> Codes:
-    """The votes in the order of a model's labelers, which may come from a saved state."""
-    if rows.labelers == labelers:
-        return rows.codes
-    codes = np.full((len(rows), len(labelers)), -1, rows.codes.dtype)
-    for column, name in enumerate(rows.labelers):
-        codes[:, labelers.index(name)] = rows.codes[:, column]
-    return codes
 
 
 def _join(parts: list[LabeledBatch], back: Ints) -> LabeledBatch:
@@ -303,14 +296,6 @@ def _join(parts: list[LabeledBatch], back: Ints) -> LabeledBatch:
         accuracies=columns("accuracies"),
         weights=columns("weights"),
         events=tuple(event for part in parts for event in part.events),
-    )
-
-
-def label_rows(model: LabelModel, rows: VoteRows) -> LabeledStream:
-    """Learn from rows of a file and label them."""
-    verified = None if rows.verified is None else rows.verified.astype(np.int64)
-    return model.label_batch(
-        Batch(rows.labelers, rows.codes, rows.literal, rows.times, Origin("wide"), verified=verified)
     )
 
 

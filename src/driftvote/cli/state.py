@@ -39,9 +39,7 @@ class SavedModels:
             raise StateError(
                 f"{path}: this is the state of {found}, and the command asks for {asked}; use another state file"
             )
-        models: dict[Hashable, LabelModel] = {}
-        for name, (header, arrays) in states.items():
-            models[name] = LabelModel.from_state(header, arrays, name=str(path))
+        models = {name: LabelModel.from_state(*state, name=str(path)) for name, state in states.items()}
         return cls(models, common.get("last_input"))
 
     def write(self, file: BinaryIO) -> None:
@@ -57,7 +55,7 @@ class SavedModels:
     def check_settings(self, options: ModelOptions, path: Path) -> None:
         """Refuse options whose model or settings differ from those of the state."""
         model = next(iter(self.models.values()))
-        fresh = options.make(model._form)
+        fresh = options.make(model.vote_format)
         if type(model) is not type(fresh):
             raise StateError(
                 f"{path}: this is the state of {type(model).__name__}, not of --model {options.model}; omit --model"

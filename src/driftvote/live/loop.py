@@ -169,7 +169,9 @@ class StreamLoop:
         model, counts, votes = self.model, self.counts, row.votes
         if not self._names:  # declared labelers take part from the first row on
             votes = dict.fromkeys(self._parser.labelers) | votes
-        new = [] if votes.keys() <= self._names.keys() else check_names(list(votes), list(self._names))
+        new: list[str] = []
+        if not votes.keys() <= self._names.keys():
+            new = check_names(list(votes), list(self._names), model.min_labelers)
         if not self._names and not new:
             raise LineError('"votes" names no labeler; name the labelers, with null for no vote')
         moment, late = place_time(row.time, model.last_time, self.options)

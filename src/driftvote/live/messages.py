@@ -112,16 +112,16 @@ class LineParser:
         return VerifyMessage(row, "row", label)
 
 
-def check_names(names: Sequence[str], known: Sequence[str]) -> list[str]:
-    """The names that are not known yet, or an error if they cannot join the labelers."""
+def check_names(names: Sequence[str], known: Sequence[str], least: int) -> list[str]:
+    """The names that are not known yet, or an error if they cannot join; the model needs `least` labelers."""
     new = [name for name in names if name not in known]
     for name in new:
         if not name.strip() or any("\ud800" <= letter <= "\udfff" for letter in name):
             raise LineError(f"{name!r} cannot be the name of a labeler; write readable text")
-    if len(known) + len(new) < 3:
+    if len(known) + len(new) < least:
         raise LineError(
-            f"at least 3 labelers are needed, and {len(known) + len(new)} are named so far; name all of them in the"
-            " first line (null for no vote), or with --labelers"
+            f"at least {least} labelers are needed, and {len(known) + len(new)} are named so far; name all of them in"
+            " the first line (null for no vote), or with --labelers"
         )
     if len(known) + len(new) > MAX_LABELERS:
         raise LineError(
@@ -233,13 +233,11 @@ def make_answer(number: int, row: VoteMessage, step: Step, options: WatchOptions
         answer["proba"] = dict(zip(map(str, step.classes), step.proba.tolist(), strict=True))
     if options.accuracies:
         answer["accuracies"] = dict(zip(step.labelers, step.accuracies.tolist(), strict=True))
-    if options.weights or options.explain:
+    if options.weights:
+        answer["weights"] = dict(zip(step.labelers, step.weights.tolist(), strict=True))
+    if options.explain:
         explanation = step.explain().to_dict()
-        if options.weights:
-            weights = {part["labeler"]: part["weight"] for part in explanation["votes"]}
-            answer["weights"] = {name: weights[name] for name in step.labelers}
-        if options.explain:
-            answer["explain"] = {key: explanation[key] for key in ("majority", "overruled", "votes")}
+        answer["explain"] = {key: explanation[key] for key in ("majority", "overruled", "votes")}
     return answer
 
 

@@ -14,7 +14,7 @@ from driftvote.files.state import read_state, write_state
 from driftvote.live.metrics import Counts
 from driftvote.models import LabelModel
 
-HEADER_KEY = "place"
+HEADER_KEY = "position"
 """Entry of the state's header that holds the position; `driftvote.load` ignores it."""
 
 
