@@ -21,7 +21,7 @@ DRIFTED, CHANGE = 4000, 3200
 def check(*arguments: object) -> tuple[int, str]:
     done = CliRunner().invoke(cli.app, ["check", *map(str, arguments)])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done.exit_code, done.output
+    return done.exit_code, done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ def test_compare_counts_what_the_models_say(tmp_path):
     votes = pa.table({f"l{i}": stream.votes[:, i] for i in range(5)} | {"truth": stream.truth})
     pyarrow.parquet.write_table(votes, tmp_path / "v.parquet")
     command = ["compare", tmp_path / "v.parquet", "--gold", "truth", "--windows", "64,256"]
-    found = json.loads(invoke(*command, "--json", "-o", tmp_path / "c.parquet").output)
+    found = json.loads(invoke(*command, "--json", "-o", tmp_path / "c.parquet").stdout)
     models = {
         "adaptive": AdaptiveLabelModel(),
         "majority": MajorityLabelModel(),
@@ -142,7 +142,7 @@ def test_convert_wide_to_long_and_back(tmp_path):
     done = invoke(
         "convert", tmp_path / "wide.csv", tmp_path / "long.jsonl", "--long", "--id", "id", "--time", "at", "--json"
     )
-    assert json.loads(done.output)["votes"] == (codes >= 0).sum()
+    assert json.loads(done.stdout)["votes"] == (codes >= 0).sum()
     lines = read_back(tmp_path / "long.jsonl")
     assert lines.column_names == ["id", "labeler", "label", "at"]
     assert lines.num_rows == (codes >= 0).sum()
@@ -172,7 +172,7 @@ def test_simulate_writes_votes_and_truth(tmp_path, name):
     votes = np.array([[-1 if x is None else x for x in found[c].to_pylist()] for c in found.column_names[1:-1]]).T
     np.testing.assert_array_equal(votes, stream.votes)
     assert read_back(tmp_path / "a.csv")["labeler_0"].to_pylist() == stream.accuracies[:, 0].tolist()
-    assert json.loads(done.output)["borders"] == list(stream.borders)
+    assert json.loads(done.stdout)["borders"] == list(stream.borders)
 
 
 def test_simulate_speaks_in_class_names_and_labels_itself(tmp_path, monkeypatch, capsys):

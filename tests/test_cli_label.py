@@ -137,7 +137,7 @@ def test_streams_are_independent(tmp_path, monkeypatch):
     pyarrow.parquet.write_table(votes, tmp_path / "v.parquet")
     command = ["label", tmp_path / "v.parquet", "--keep", "id", "--time", "at", "--stream", "which"]
     done = invoke(*command, "--weights", "-o", tmp_path / "l.parquet", "--state", tmp_path / "s.npz", "--json")
-    assert json.loads(done.output)["streams"] == 3
+    assert json.loads(done.stdout)["streams"] == 3
     found = read_back(tmp_path / "l.parquet")
     invoke(*command, "--sort", "-o", tmp_path / "sorted.parquet")
     by_stream = read_back(tmp_path / "sorted.parquet")
@@ -265,8 +265,12 @@ def test_models_and_settings(tmp_path):
         (["--model", "window:64"], FixedWindowLabelModel(window=64)),
         (["--model", "paper", "--set", "seed=3"], AdaptiveLabelModel.paper(seed=3)),
         (
-            ["--set", "beta=0.3", "--set", "windows=[8,32]", "--set", "clip=[0.2,0.8]"],
-            AdaptiveLabelModel(beta=0.3, windows=[8, 32], clip=(0.2, 0.8)),
+            ["--set", "beta=0.3", "--set", "windows=[8,32]", "--set", "refresh=8"],
+            AdaptiveLabelModel(beta=0.3, windows=[8, 32], refresh=8),
+        ),
+        (
+            ["--set", "estimator=triplet", "--set", "clip=[0.2,0.8]"],
+            AdaptiveLabelModel(estimator="triplet", clip=(0.2, 0.8)),
         ),
     ]
     for arguments, model in cases:
@@ -289,7 +293,7 @@ def test_the_summary_is_machine_readable_and_quiet_is_quiet(tmp_path):
     votes = pa.table({f"l{i}": stream.votes[:, i] for i in range(5)} | {"truth": stream.truth})
     pyarrow.parquet.write_table(votes, tmp_path / "v.parquet")
     command = ["label", tmp_path / "v.parquet", "--gold", "truth", "-o", tmp_path / "l.csv", "--force"]
-    found = json.loads(invoke(*command, "--json").output)
+    found = json.loads(invoke(*command, "--json").stdout)
     out = AdaptiveLabelModel().label_stream(stream.votes)
     assert found["rows"] == found["rows_seen"] == N
     assert found["labels"] == {"0": int((out.codes == 0).sum()), "1": int((out.codes == 1).sum())}
@@ -297,7 +301,7 @@ def test_the_summary_is_machine_readable_and_quiet_is_quiet(tmp_path):
     assert found["window"] == out.windows[-1]
     assert found["accuracies"]["l4"] == out.accuracies[-1, 4]
     assert found["needs_review"] == int(((out.probability < 0.7) | (out.codes < 0)).sum())
-    strict = json.loads(invoke(*command, "--json", "--review-below", "1").output)
+    strict = json.loads(invoke(*command, "--json", "--review-below", "1").stdout)
     assert strict["needs_review"] > found["needs_review"]
     done = subprocess.run(
         [sys.executable, "-m", "driftvote", *map(str, command), "--quiet"], capture_output=True, check=False
@@ -315,7 +319,7 @@ def test_the_summary_tells_what_drifted(tmp_path, monkeypatch):
     sentence = told[0].sentence.replace("labeler_0", JUDGES[0])
     done = invoke("label", "votes.csv", "-o", "labels.csv")
     assert f"drift    {sentence} (noticed at row {told[0].row:,})\n" in done.output
-    summary = json.loads(invoke("label", "votes.csv", "-o", "again.csv", "--json", "--quiet").output)
+    summary = json.loads(invoke("label", "votes.csv", "-o", "again.csv", "--json", "--quiet").stdout)
     assert (summary["n_events"], [event["sentence"] for event in summary["events"]]) == (1, [sentence])
     steady = votes[:1400]
     (tmp_path / "steady.csv").write_text("\n".join([lines[0], *(",".join(map(str, row)) for row in steady.tolist())]))

@@ -22,6 +22,7 @@ from driftvote.cli.options import (
     Quiet,
     ReviewBelow,
     To,
+    flat_settings,
     option,
     print_summary,
     takes_options,
@@ -219,10 +220,7 @@ def _check_report(path: Path | None, many_streams: bool) -> None:
 def _report_builder(
     file: VoteFile, model: ModelOptions, options: LabelOptions, labeler: StreamLabeler
 ) -> ReportBuilder:
-    hidden = ("n_classes", "votes", "classes", "abstain", "labelers")
-    settings = {
-        key: value for key, value in labeler.any_model().get_params().items() if value is not None and key not in hidden
-    }
+    settings = {name: value for name, value in flat_settings(labeler.any_model()).items() if value is not None}
     only = "" if file.options.only is None else f", stream {file.options.only}"
     return ReportBuilder(
         labelers=[],

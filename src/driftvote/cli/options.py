@@ -12,13 +12,16 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
+from driftvote.core.label_models import Estimator
 from driftvote.errors import DriftvoteError
 from driftvote.files.classes import declare_format
 from driftvote.files.table import FORMATS, FileOptions
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabelModel, MajorityLabelModel
+from driftvote.models.adaptive import ESTIMATOR_SHORTCUTS, WINDOW_SHORTCUTS
 from driftvote.votes import VoteFormat
 
 REVIEW_BELOW = 0.7
+_DECLARED = ("n_classes", "votes", "classes", "abstain", "labelers")  # settings that other options declare
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
@@ -141,13 +144,31 @@ def make_model(spec: str, form: VoteFormat, settings: Sequence[str] | None = Non
         raise DriftvoteError(
             f"--model {spec}: there is no such model; choose adaptive, paper, majority, all-past or window:1024"
         )
-    hidden = ("n_classes", "votes", "classes", "abstain", "labelers", "window")
-    known = [name for name in inspect.signature(kind).parameters if name not in hidden]
+    known = _setting_names(kind)
     for name in values:
         if name not in known:
             raise DriftvoteError(f"--set {name}: {kind.__name__} has no such setting; it has {', '.join(known)}")
     model: LabelModel = (kind.paper if spec == "paper" else kind)(**declared, **values)
     return model
+
+
+def _setting_names(kind: type[LabelModel]) -> list[str]:
+    """The settings of a model that `--set` takes."""
+    names = dict.fromkeys(inspect.signature(kind).parameters)
+    if "shortcuts" in names:
+        names |= dict.fromkeys((*WINDOW_SHORTCUTS, *ESTIMATOR_SHORTCUTS))
+    return [name for name in names if name not in (*_DECLARED, "window", "on_event", "shortcuts")]
+
+
+def flat_settings(model: LabelModel) -> dict[str, Any]:
+    """The settings of a model under the names that `--set` takes."""
+    found: dict[str, Any] = {}
+    for name, value in model.get_params(deep=True).items():
+        if isinstance(value, Estimator):
+            found[name] = value.name
+        elif not is_dataclass(value):
+            found["windows" if name == "windows__sizes" else name.rpartition("__")[2]] = value
+    return {name: value for name, value in found.items() if name not in _DECLARED}
 
 
 def _format_settings(form: VoteFormat) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from driftvote.cli.options import ModelOptions
+from driftvote.cli.options import ModelOptions, flat_settings
 from driftvote.errors import DriftvoteError, StateError
 from driftvote.files.classes import describe_classes
 from driftvote.files.state import read_states, write_states_to
@@ -60,11 +60,9 @@ class SavedModels:
             raise StateError(
                 f"{path}: this is the state of {type(model).__name__}, not of --model {options.model}; omit --model"
             )
-        saved = model.get_params(deep=False)
-        for name, asked in fresh.get_params(deep=False).items():
-            if name in ("labelers", "n_jobs") or name not in saved or str(saved[name]) == str(asked):
-                continue
-            if saved[name] != asked:
+        saved = flat_settings(model)
+        for name, asked in flat_settings(fresh).items():
+            if name != "n_jobs" and saved[name] != asked and str(saved[name]) != str(asked):
                 raise StateError(
                     f"{path}: it was started with {name}={saved[name]!r}, and the command asks for {asked!r}; omit the"
                     " setting, or start a new state"
