@@ -290,7 +290,7 @@ def test_chunks_of_frames():
     rows = AdaptiveLabelModel().label_stream(iter(wide_frames()["records"]))
     assert np.array_equal(np.concatenate([part.proba for part in rows]), reference().proba)
     fitted = AdaptiveLabelModel().fit(iter([frame[:50], frame[50:]]))
-    assert np.array_equal(fitted.weights, reference().weights[-1])
+    assert np.array_equal(fitted.accuracies, reference().accuracies[-1])
 
 
 def test_a_closed_roster_refuses_strangers_everywhere():
