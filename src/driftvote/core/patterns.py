@@ -51,54 +51,39 @@ def few_keys(state: StreamState) -> int:
 
 
 @inner
-def count_few_patterns(state: StreamState, window: int, few: int, slots: Ints, count: Ints) -> int:
-    """Do the same where few patterns are possible: each has a slot of its own, and nothing is hashed."""
-    capacity, values = state.ring.shape[0], state.n_classes + 1
-    places = np.zeros(few, np.int32)  # pattern + 1
-    n_patterns = 0
-    slot = (state.clock[0] - window) % capacity
-    for _ in range(window):
-        place = state.keys[slot] * values + state.verified[slot] + 1
-        at = places[place]
-        if at > 0:
-            count[at - 1] += 1
-        else:
-            slots[n_patterns] = slot
-            count[n_patterns] = 1
-            n_patterns += 1
-            places[place] = n_patterns
-        slot = slot + 1 if slot + 1 < capacity else 0
-    return n_patterns
-
-
-@inner
 def count_patterns(state: StreamState, window: int, slots: Ints, count: Ints) -> int:
-    """Find the patterns of the last `window` rows, in the order of their first rows; return how many there are."""
-    capacity, n_classes = state.ring.shape[0], state.n_classes
-    few = few_keys(state) * (n_classes + 1)
-    if few > 0:
-        return count_few_patterns(state, window, few, slots, count)
+    """Find the patterns of the last `window` rows, in the order of their first rows; return how many there are.
+
+    Where few patterns are possible each has a place of its own, and nothing has to be compared.
+    """
+    capacity, values = state.ring.shape[0], state.n_classes + 1
+    few = few_keys(state) * values
     mask = 7
     while mask < 2 * window:
         mask = 2 * mask + 1
-    places = np.zeros(mask + 1, np.int32)  # pattern + 1, by key; 0 is free
+    places = np.zeros(few if few > 0 else mask + 1, np.int32)  # pattern + 1; 0 is free
     n_patterns = 0
     slot = (state.clock[0] - window) % capacity
     for _ in range(window):
         key, verified = state.keys[slot], state.verified[slot]
-        mixed = (key + 7 * (verified + 1)) * SPREAD
-        place = (mixed ^ (mixed >> 21)) & mask
+        place = key * values + verified + 1
+        if few == 0:
+            mixed = (key + 7 * (verified + 1)) * SPREAD
+            place = (mixed ^ (mixed >> 21)) & mask
         while True:
             at = places[place] - 1
             if at < 0:
-                places[place] = n_patterns + 1
-                slots[n_patterns] = slot
-                count[n_patterns] = 1
                 n_patterns += 1
+                places[place] = n_patterns
+                slots[n_patterns - 1] = slot
+                count[n_patterns - 1] = 1
                 break
             other = slots[at]
-            alike = state.keys[other] == key and state.verified[other] == verified
-            if alike and (state.unique_keys or same_votes(state.ring, other, slot)):
+            if few > 0 or (
+                state.keys[other] == key
+                and state.verified[other] == verified
+                and (state.unique_keys or same_votes(state.ring, other, slot))
+            ):
                 count[at] += 1
                 break
             place = (place + 1) & mask

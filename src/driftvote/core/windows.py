@@ -59,19 +59,6 @@ class Comparison(NamedTuple):
     by_range: float
 
 
-@inner
-def comparison(level: int, state: StreamState, tests: WindowTests) -> Comparison:
-    """Return the step from window `level` to the next."""
-    return Comparison(
-        state.sizes[level],
-        state.sizes[level + 1],
-        tests.bound,
-        tests.plain[level],
-        tests.by_spread[level],
-        tests.by_range[level],
-    )
-
-
 @jit
 def threshold(variance: float, half_range: float, step: Comparison) -> float:
     """Return how far the means over the two windows may be apart; values span 2 half_range.
@@ -138,7 +125,14 @@ def accepts(level: int, state: StreamState, tests: WindowTests) -> bool:
     near, wide = state.sums[level], state.sums[level + 1]
     pairs, n_classes = n_pairs_of(state), state.n_classes
     scale = n_classes - 1
-    step = comparison(level, state, tests)
+    step = Comparison(
+        state.sizes[level],
+        state.sizes[level + 1],
+        tests.bound,
+        tests.plain[level],
+        tests.by_spread[level],
+        tests.by_range[level],
+    )
     for pair in range(pairs):
         both = wide[pairs + pair]
         agreed = (wide[pair] + both) // n_classes

@@ -17,6 +17,7 @@ import numpy as np
 from driftvote import settings as checks
 from driftvote.arrays import Codes, Floats, Ints
 from driftvote.core.jit import inner, jit
+from driftvote.core.label_models import interface
 from driftvote.core.label_models.interface import KERNELS, Estimator
 from driftvote.core.patterns import Patterns, find_patterns, start_from_majority
 from driftvote.core.state import StreamState, n_pairs_of, vote_of
@@ -72,14 +73,19 @@ class ConfusionTables(NamedTuple):
 
 
 @inner
-def prior_rows(patterns: Patterns, cast: Ints, rows: Floats) -> None:
-    """Fill in the votes of each labeler, and how many rows its prior counts: more, where few others check it."""
+def prior_rows(patterns: Patterns, window: int, cast: Ints, rows: Floats) -> float:
+    """Fill in the votes of each labeler, and how many rows its prior counts: more, where few others check it.
+
+    Return how many rows a verified row counts as: a handful by luck must not outweigh the window, many may.
+    """
     n = cast.shape[0]
     checked = np.zeros(n, np.int64)
     for h in range(n):
         cast[h] = 0
+    verified = 0
     for q in range(patterns.rows.shape[0]):
         first, last = patterns.start[q], patterns.start[q + 1]
+        verified += patterns.rows[q] if patterns.truth[q] >= 0 else 0
         for at in range(first, last):
             cast[patterns.who[at]] += patterns.rows[q]
             if last - first >= 3 or patterns.truth[q] >= 0:
@@ -87,17 +93,7 @@ def prior_rows(patterns: Patterns, cast: Ints, rows: Floats) -> None:
     for h in range(n):
         short = CHECKED * cast[h] / max(float(checked[h]), 1e-4) if cast[h] else 1.0
         rows[h] = SMOOTHING * min(max(1.0, short), 1e6)
-
-
-@inner
-def verified_worth(patterns: Patterns) -> float:
-    """Return how many rows a verified row counts as: a handful by luck must not outweigh the window, many may."""
-    verified, rows = 0, 0
-    for q in range(patterns.rows.shape[0]):
-        rows += patterns.rows[q]
-        if patterns.truth[q] >= 0:
-            verified += patterns.rows[q]
-    share = verified / rows
+    share = verified / window
     return 1.0 + (VERIFIED - 1.0) * min(1.0, max(0.0, (share - FEW) / (ENOUGH - FEW)))
 
 
@@ -242,27 +238,6 @@ def take_logs(theta: Floats, cast: Ints, logs: Floats, absent: Floats) -> int:
 
 
 @inner
-def run_em(patterns: Patterns, window: int, cast: Ints, given: Floats, fit: ConfusionFit, post: Floats) -> None:
-    """Fit by EM from the majority vote, the start that cannot exchange the classes."""
-    n_classes = post.shape[1]
-    logs = np.empty(fit.theta.shape)
-    absent, prior = np.empty(n_classes), np.empty(n_classes)
-    trust = np.empty(cast.shape[0])
-    prior_rows(patterns, cast, trust)
-    worth = verified_worth(patterns)
-    start_from_majority(patterns, post)
-    for step in range(STEPS):
-        maximise(patterns, window, post, cast, trust, worth, given, fit)
-        active = take_logs(fit.theta, cast, logs, absent)
-        for c in range(n_classes):
-            even = step < EVEN_STEPS and given[c] < 0.0
-            prior[c] = 0.0 if even else math.log(fit.balance[c])
-        if expect(patterns, logs, prior, absent, active, post) < SETTLED and step >= EVEN_STEPS:
-            break
-    maximise(patterns, window, post, cast, trust, worth, given, fit)
-
-
-@inner
 def misfit_of(fit: ConfusionFit, sums: Ints, both: Ints) -> float:
     """Return how far pairs agree more or less often than independent labelers of this kind: a root mean square."""
     theta, n_classes = fit.theta, fit.theta.shape[1]
@@ -347,11 +322,6 @@ def log_of_sum(scores: Floats) -> float:
     return best + math.log(total)
 
 
-def fill_tables(settings: ConfusionSettings, fit: ConfusionFit, tables: ConfusionTables) -> None:
-    """Fill in what each vote, and each abstention, adds to the log score of each class."""
-    fill_logs(fit, tables)
-
-
 def select_fit(settings: ConfusionSettings, fits: ConfusionFit, place: int) -> ConfusionFit:
     """Return one of many fits."""
     return ConfusionFit(
@@ -370,9 +340,21 @@ def fit_window(settings: ConfusionSettings, state: StreamState, level: int, wind
     """Fit the last `window` rows, those of the grid's window `level`, whose sums are there."""
     n, n_classes = fit.theta.shape[0], fit.theta.shape[1]
     patterns = find_patterns(state, window)
-    post = np.empty((patterns.rows.shape[0], n_classes))
-    cast = np.empty(n, np.int64)
-    run_em(patterns, window, cast, settings.given, fit, post)
+    post, logs = np.empty((patterns.rows.shape[0], n_classes)), np.empty((n, n_classes, n_classes + 1))
+    cast, trust = np.empty(n, np.int64), np.empty(n)
+    absent, prior = np.empty(n_classes), np.empty(n_classes)
+    worth = prior_rows(patterns, window, cast, trust)
+    start_from_majority(patterns, post)
+    step, change = 0, 1.0
+    while step < STEPS and (change >= SETTLED or step <= EVEN_STEPS):
+        maximise(patterns, window, post, cast, trust, worth, settings.given, fit)
+        active = take_logs(fit.theta, cast, logs, absent)
+        for c in range(n_classes):
+            even = step < EVEN_STEPS and settings.given[c] < 0.0
+            prior[c] = 0.0 if even else math.log(fit.balance[c])
+        change = expect(patterns, logs, prior, absent, active, post)
+        step += 1
+    maximise(patterns, window, post, cast, trust, worth, settings.given, fit)
     pool_classes(patterns, post, cast, fit.coin)
     pairs = n_pairs_of(state)
     sums = state.sums[level]
@@ -390,8 +372,7 @@ def fit_window(settings: ConfusionSettings, state: StreamState, level: int, wind
     shrink_anchor(settings, state, patterns, fit)
 
 
-@inner
-def fill_logs(fit: ConfusionFit, tables: ConfusionTables) -> None:
+def fill_tables(settings: ConfusionSettings, fit: ConfusionFit, tables: ConfusionTables) -> None:
     """Fill in what each vote, and each abstention, adds to the log score of each class."""
     logs, evidence = tables.logs, fit.evidence[0]
     tables.active[0] = take_logs(fit.theta, fit.votes, logs, tables.start[0])
@@ -406,9 +387,9 @@ def fill_logs(fit: ConfusionFit, tables: ConfusionTables) -> None:
 
 
 @jit
-def vote_logs(fit: ConfusionFit, tables: ConfusionTables) -> None:
+def vote_logs(settings: ConfusionSettings, fit: ConfusionFit, tables: ConfusionTables) -> None:
     """Fill the tables of a fit, for Python."""
-    fill_logs(fit, tables)
+    interface.fill_tables(settings, fit, tables)
 
 
 @inner
@@ -462,7 +443,7 @@ def shrink_anchor(settings: ConfusionSettings, state: StreamState, patterns: Pat
         np.zeros(1, np.int64),
         np.zeros(1, np.int64),
     )
-    fill_logs(fit, tables)
+    interface.fill_tables(settings, fit, tables)
     row, support, proba = np.empty(n, state.ring.dtype), np.empty(n_classes, np.int64), np.empty(n_classes)
     usual = np.zeros(patterns.rows.shape[0], np.bool_)
     most, chosen = 0, 1.0
@@ -581,7 +562,7 @@ class Confusion(Estimator):
         starts = np.flatnonzero(np.diff(places, prepend=-1))  # rows that one fit labeled follow each other
         for first, last in zip(starts, [*starts[1:], len(places)], strict=True):
             fit = select_fit(settings, fits, places[first])
-            vote_logs(fit, tables)
+            vote_logs(settings, fit, tables)
             logs = tables.logs[:, :, :k]
             by_vote = logs[:, own] - np.log((np.exp(logs) * other).sum(axis=1) / (k - 1))  # labelers x votes
             votes = rows[first:last]
