@@ -13,18 +13,20 @@ from pathlib import Path
 import pytest
 
 import driftvote
-from driftvote.kernels import _jit
+from driftvote.core import jit as _jit
 
 # Numba asks for the version of SciPy where it is installed, which loads its top level; the solver is what weighs.
 HEAVY = ["pandas", "polars", "pyarrow", "matplotlib", "plotly", "pyspark", "scipy.optimize", "duckdb", "typer", "rich", "http.server", "jinja2"]  # fmt: skip
 
-# One small kernel, and whether its code came from the cache.
+# The few kernels of a majority vote, and whether their code came from the cache.
 SMALL_PROBE = """
-import json, driftvote
-from driftvote.kernels import chunk
-driftvote.MajorityLabelModel().update([1, 0, 1])
-stats = chunk.majority_chunk.stats
-print(json.dumps({"hits": [sum(stats.cache_hits.values())], "misses": [sum(stats.cache_misses.values())]}))
+import gc, json, driftvote
+from numba.core.dispatcher import Dispatcher
+driftvote.MajorityLabelModel(false_event_rate=None).update([1, 0, 1])
+kernels = [k for k in gc.get_objects() if isinstance(k, Dispatcher) and k.__module__.startswith("driftvote")]
+hits = sum(sum(kernel.stats.cache_hits.values()) for kernel in kernels)
+misses = sum(sum(kernel.stats.cache_misses.values()) for kernel in kernels)
+print(json.dumps({"hits": [hits], "misses": [misses]}))
 """
 
 
