@@ -7,8 +7,8 @@ for each row, a class code (-1 for a tie), the probability of each class, and th
 What happens to a row
 ---------------------
 1. **Add it to the state** (`state.add_row`). A `StreamState` holds the last rows in a ring buffer, and running totals
-   of pair agreements and of votes. Totals are stored at fixed row numbers, so the sum over any window is a difference of
-   two totals, and a row costs the same whatever the windows are. All sums are integers.
+   of pair agreements and of votes. Totals are stored at fixed row numbers, so the sum over any window is a difference
+   of two totals, and a row costs the same whatever the windows are. All sums are integers.
 2. **Choose the window** (`windows.choose_window`), if that is due. The window rule starts from the smallest window and
    takes the next one as long as no pair agreement changes by more than a threshold. There are three thresholds
    (`BOUNDS`); their formulas are in `driftvote.theory`. A `FixedWindow` takes the place of the rule in fixed-window
@@ -19,8 +19,8 @@ What happens to a row
    rows of the window (`patterns.py`), with verified classes where there are some.
 4. **Label the row** by the last fit (`label_row`): scores of the classes, ties, probabilities (`voting.py`).
 
-`engine.label_rows` is the one loop over rows, compiled. A row that arrives alone goes through it, and so does a batch of
-a million rows. `engine.Engine` owns state, rule, label model and last fit, and is all that models need to know.
+`engine.label_rows` is the one loop over rows, compiled. A row that arrives alone goes through it, and so does a batch
+of a million rows. `engine.Engine` owns state, rule, label model and last fit, and is all that models need to know.
 
 When choices and fits are due
 -----------------------------
