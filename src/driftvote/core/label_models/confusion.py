@@ -518,15 +518,18 @@ class Confusion(Estimator):
         object.__setattr__(self, "class_balance", checks.class_shares(self.class_balance))
 
     def check(self, n_classes: int) -> None:
+        """Refuse a class balance of another number of classes."""
         shares = self.class_balance
         if shares is not None and len(shares) != n_classes:
             raise SettingError(f"class_balance must be {n_classes} shares, one for each class, not {shares!r}")
 
     def settings(self, n_labelers: int, n_classes: int, diluted: bool) -> ConfusionSettings:
+        """Return the settings as kernels need them."""
         given = np.full(n_classes, -1.0) if self.class_balance is None else np.array(self.class_balance)
         return ConfusionSettings(given)
 
     def empty_fits(self, n_fits: int, n_labelers: int, n_classes: int) -> ConfusionFit:
+        """Return arrays for so many fits."""
         return ConfusionFit(
             theta=np.zeros((n_fits, n_labelers, n_classes, n_classes + 1)),
             coin=np.zeros((n_fits, n_labelers)),
@@ -539,6 +542,7 @@ class Confusion(Estimator):
         )
 
     def new_tables(self, settings: ConfusionSettings, n_labelers: int) -> ConfusionTables:
+        """Return room for what `fill_tables` prepares."""
         k = len(settings.given)
         return ConfusionTables(
             logs=np.empty((n_labelers, k, k + 1)),
@@ -548,9 +552,11 @@ class Confusion(Estimator):
         )
 
     def newcomer(self, n_classes: int) -> dict[str, float]:
+        """Return what a fit says about a labeler that joined later."""
         return {"theta": 1.0 / (n_classes + 1), "coin": 1.0 / n_classes, "accuracy": 1.0 / n_classes}
 
     def accuracies(self, settings: ConfusionSettings, fits: ConfusionFit) -> Floats:
+        """Return the accuracy of each labeler when it votes: fits x labelers."""
         return fits.accuracy
 
     def vote_weights(self, settings: ConfusionSettings, fits: ConfusionFit, places: Ints, rows: Codes) -> Floats:

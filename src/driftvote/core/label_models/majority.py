@@ -82,12 +82,15 @@ class Majority(Estimator):
     min_labelers: ClassVar[int] = 1
 
     def settings(self, n_labelers: int, n_classes: int, diluted: bool) -> MajoritySettings:
+        """Return the settings as kernels need them."""
         return MajoritySettings(n_classes)
 
     def empty_fits(self, n_fits: int, n_labelers: int, n_classes: int) -> MajorityFit:
+        """Return arrays for so many fits."""
         return MajorityFit(np.zeros((n_fits, n_labelers), np.int64), np.zeros((n_fits, 1), np.int64))
 
     def new_tables(self, settings: MajoritySettings, n_labelers: int) -> MajorityTables:
+        """Return room for what `fill_tables` prepares."""
         return MajorityTables(np.zeros(1, np.int64))
 
     def accuracies(self, settings: Any, fits: MajorityFit) -> Floats:
@@ -95,4 +98,5 @@ class Majority(Estimator):
         return np.full(fits.votes.shape, accuracy_at_weight(EQUAL_WEIGHT, settings.n_classes))
 
     def vote_weights(self, settings: Any, fits: MajorityFit, places: Ints, rows: Codes) -> Floats:
+        """Return the log-odds that each vote added to its class on its row."""
         return np.where(rows >= 0, EQUAL_WEIGHT, 0.0)

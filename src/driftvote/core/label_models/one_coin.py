@@ -153,9 +153,11 @@ class OneCoin(Estimator):
         object.__setattr__(self, "refresh", checks.n_rows("refresh", self.refresh, 2**20))
 
     def settings(self, n_labelers: int, n_classes: int, diluted: bool) -> OneCoinSettings:
+        """Return the settings as kernels need them."""
         return OneCoinSettings(n_classes)
 
     def empty_fits(self, n_fits: int, n_labelers: int, n_classes: int) -> OneCoinFit:
+        """Return arrays for so many fits."""
         return OneCoinFit(
             accuracy=np.zeros((n_fits, n_labelers)),
             votes=np.zeros((n_fits, n_labelers), np.int64),
@@ -163,15 +165,19 @@ class OneCoin(Estimator):
         )
 
     def newcomer(self, n_classes: int) -> dict[str, float]:
+        """Return what a fit says about a labeler that joined later."""
         return {"accuracy": 1.0 / n_classes}
 
     def new_tables(self, settings: OneCoinSettings, n_labelers: int) -> OneCoinTables:
+        """Return room for what `fill_tables` prepares."""
         return OneCoinTables(np.empty(n_labelers), np.zeros(1, np.int64))
 
     def accuracies(self, settings: OneCoinSettings, fits: OneCoinFit) -> Floats:
+        """Return the accuracy of each labeler when it votes: fits x labelers."""
         return fits.accuracy
 
     def vote_weights(self, settings: OneCoinSettings, fits: OneCoinFit, places: Ints, rows: Codes) -> Floats:
+        """Return the log-odds that each vote added to its class on its row."""
         accuracy = fits.accuracy[places]
         weights = np.log((settings.n_classes - 1) * accuracy / (1.0 - accuracy))
         return np.where(rows >= 0, weights, 0.0)

@@ -222,12 +222,14 @@ class Triplet(Estimator):
         object.__setattr__(self, "clip", checks.clip_range(self.clip))
 
     def settings(self, n_labelers: int, n_classes: int, diluted: bool) -> TripletSettings:
+        """Return the settings as kernels need them."""
         low, high = self.clip
         overflow = n_labelers * math.log((n_classes - 1) * high / (1.0 - high)) > 600.0
         # The lower end of the clip never lifts a labeler above blind guessing.
         return TripletSettings(n_classes, min(low, 1.0 / n_classes), high, diluted, overflow)
 
     def empty_fits(self, n_fits: int, n_labelers: int, n_classes: int) -> TripletFit:
+        """Return arrays for so many fits."""
         return TripletFit(
             weighing=np.zeros((n_fits, n_labelers)),
             votes=np.zeros((n_fits, n_labelers), np.int64),
@@ -235,20 +237,25 @@ class Triplet(Estimator):
         )
 
     def newcomer(self, n_classes: int) -> dict[str, float]:
+        """Return what a fit says about a labeler that joined later."""
         return {"weighing": 1.0 / n_classes}
 
     def new_tables(self, settings: TripletSettings, n_labelers: int) -> TripletTables:
+        """Return room for what `fill_tables` prepares."""
         return TripletTables(np.empty(n_labelers), np.empty(settings.n_classes), np.zeros(1, np.int64))
 
     def accuracies(self, settings: TripletSettings, fits: TripletFit) -> Floats:
+        """Return the accuracy of each labeler when it votes: fits x labelers."""
         if not settings.diluted:
             return fits.weighing
         return undilute(fits.weighing, fits.votes / np.maximum(1, fits.window), settings.n_classes)
 
     def diluted_accuracies(self, settings: TripletSettings, fits: TripletFit, n_classes: int) -> Floats:
+        """Return the accuracy of each labeler with abstentions counted as blind guesses: fits x labelers."""
         return fits.weighing if settings.diluted else super().diluted_accuracies(settings, fits, n_classes)
 
     def vote_weights(self, settings: TripletSettings, fits: TripletFit, places: Ints, rows: Codes) -> Floats:
+        """Return the log-odds that each vote added to its class on its row."""
         weights = np.empty(fits.weighing.shape)
         weigh_rows(np.ascontiguousarray(fits.weighing), settings, weights)
         return np.where(rows >= 0, weights[places], 0.0)
