@@ -69,6 +69,32 @@ def choose_window(table: np.ndarray, t: int, settings: Settings) -> int:
     return min(sizes[k], t)
 
 
+def windows_of_stream(votes: np.ndarray, settings: Settings) -> np.ndarray:
+    """`choose_window` after every row of a long stream: the same comparisons, in integers, for all rows at once."""
+    sizes, k, n = settings.windows, settings.n_classes, votes.shape[1]
+    rows = np.arange(1, len(votes) + 1)
+    limits = [
+        math.floor(Fraction(threshold(step, n, settings)) * Fraction(k, 2) * sizes[step] * sizes[step + 1])
+        for step in range(len(sizes) - 1)
+    ]
+    refused = np.zeros((len(sizes) - 1, len(votes)), bool)
+    for i, j in combinations(range(n), 2):
+        both = (votes[:, i] >= 0) & (votes[:, j] >= 0)
+        agreement = np.where(both, np.where(votes[:, i] == votes[:, j], k - 1, -1), 0)
+        total = np.concatenate([[0], np.cumsum(agreement)])
+        for step, (small, large) in enumerate(zip(sizes, sizes[1:], strict=False)):
+            if large <= len(votes):
+                near = total[large:] - total[large - small : -small]
+                wide = total[large:] - total[:-large]
+                refused[step, large - 1 :] |= np.abs(wide * small - near * large) > limits[step]
+    windows = np.minimum(sizes[0], rows)
+    growing = np.ones(len(votes), bool)
+    for step, large in enumerate(sizes[1:]):
+        growing &= (large <= rows) & ~refused[step]
+        windows[growing] = large
+    return windows
+
+
 def skills(sums: np.ndarray, window: int, n_classes: int) -> list[float]:
     """Lines 8 to 12 with q = (K p - 1) / (K - 1) in place of 2 p - 1."""
     n = sums.shape[0]
