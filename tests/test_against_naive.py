@@ -82,6 +82,7 @@ def test_adaptive_equals_the_definition_on_every_path(tmp_path, seed, n, k, abst
     settings = naive.Settings(n_classes=k, windows=windows, beta=beta)
     model = AdaptiveLabelModel(n_classes=k, windows=windows, beta=beta, **PAPERS_RULE)
     rows = naive.adaptive(votes, votes, settings)
+    assert naive.windows_of_stream(votes, settings).tolist() == [row.window for row in rows]
     whole = outputs([model.clone().label_stream(votes)])
     assert_close_to_naive(whole, rows)
     assert_same_bits(by_rows(model.clone(), votes), whole)

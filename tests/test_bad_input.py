@@ -141,6 +141,8 @@ SETTINGS = [
     ("class None", lambda: AdaptiveLabelModel(classes=["a", None]), "cannot be a class"),
     ("abstain is a class", lambda: AdaptiveLabelModel(classes=["a", "b"], abstain="a"), "is one of the classes"),
     ("abstain alone", lambda: AdaptiveLabelModel(abstain=9), r"goes with classes=\[\.\.\.\]"),
+    ("all the past without rows", lambda: FixedWindowLabelModel(window=None, estimator="confusion"), "window=None keeps no rows, which estimator='confusion' needs"),
+    ("a setting of another estimator", lambda: FixedWindowLabelModel(window=5, estimator="one_coin", clip=(0.1, 0.9)), "clip goes with estimator='triplet', not 'one_coin'"),
     ("simulated accuracies", lambda: simulate(np.array([[0.5, 1.5]]), 0), "values from 0 to 1"),
 ]  # fmt: skip
 

@@ -109,14 +109,14 @@ def test_wrong_groups_are_refused():
     ]:
         with pytest.raises(SettingError, match=match):
             AdaptiveLabelModel(groups=wrong)
-    with pytest.raises(LabelerError, match="leaves 2 families"):
+    with pytest.raises(LabelerError, match="leaves 2 groups"):
         AdaptiveLabelModel(groups=[["a", "b", "c"]], labelers=["a", "b", "c", "d"])
     model = AdaptiveLabelModel(groups=[["labeler_0", "labeler_1", "labeler_2"]])
-    with pytest.raises(LabelerError, match="leaves 2 families"):
+    with pytest.raises(LabelerError, match="leaves 2 groups"):
         model.update([1, 0, 1, 0])
     assert (model.n_rows, model.labelers) == (0, ())
     clash = AdaptiveLabelModel(groups={"a": "b", "c": "b"})
-    with pytest.raises(LabelerError, match="'b' is a family"):
+    with pytest.raises(LabelerError, match="'b' is a group of groups="):
         clash.update({"a": 1, "b": 0, "c": 1, "d": 1, "e": 1})
     model = AdaptiveLabelModel(groups=GROUPS)
     model.label_stream(random_stream(1, 30, 6))
