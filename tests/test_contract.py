@@ -147,7 +147,9 @@ def test_predict_agrees_with_itself(model, votes):
 
 def test_predict_before_learning_is_refused(model, votes):
     for call in (model.predict, model.predict_proba):
-        with pytest.raises(driftvote.NotFittedError, match=f"this {type(model).__name__} has seen no rows yet; call fit"):
+        with pytest.raises(
+            driftvote.NotFittedError, match=f"this {type(model).__name__} has seen no rows yet; call fit"
+        ):
             call(votes)
     model.fit(votes).reset()
     with pytest.raises(driftvote.NotFittedError):
