@@ -101,6 +101,21 @@ def test_newcomers_and_far_windows(model, monkeypatch):
     assert np.array_equal(single.accuracies, whole.accuracies[-1])
 
 
+@every_model
+def test_a_model_that_starts_in_the_middle_with_far_windows(model, monkeypatch):
+    votes = random_stream(8, rows_for(1200, 300), 5, len(model.classes), 0.2, blocks=3)
+    model = type(model)(**model.get_params(deep=False) | {"labelers": list("abcde")})
+    whole = model.clone().label_stream(votes)
+    for memory in (0, 1 << 13):
+        monkeypatch.setattr(state, "TOTALS_BYTES", memory)
+        for row in (1, 90, 91, len(votes) // 2, len(votes) - 150):
+            late = model.clone()
+            late.start_at(
+                row, votes[:row] if model.memory_rows is None else votes[max(0, row - model.memory_rows) : row]
+            )
+            same(late.label_stream(votes[row:]), whole[row:])
+
+
 def test_a_stream_that_begins_to_abstain():
     votes = random_stream(8, 2000, 4, 2, 0.0)
     votes[1100:, 1] = -1

@@ -446,6 +446,10 @@ class Engine:
         if not self.keeps_rows:  # everything counts, and everything is there
             self.label(rows, np.zeros(0))
             return
+        if self.panel.estimator.fits_every_row:  # so the fit at the last row is that of the state after it
+            self._state = rebuild_state(rows, verified, row, self._state)
+            self._stale = row > 0
+            return
         period = int(self._schedule.periods[-1])
         first = max(0, row - 1) // period * period
         n_before = max(0, len(rows) - (row - first))
