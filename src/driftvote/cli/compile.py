@@ -11,6 +11,7 @@ import typer
 from driftvote.arrays import Codes
 from driftvote.core.jit import on_compilation
 from driftvote.core.label_models import ESTIMATORS
+from driftvote.drift.detector import DriftDetector
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel
 from driftvote.models.base import LabelModel
 from driftvote.report import from_arrays
@@ -43,6 +44,9 @@ def exercise() -> Iterator[str]:
                 _use(model, votes)
             yield f"{n_classes} classes, {'some abstain' if (votes < 0).any() else 'all vote'}"
     votes = next(_streams(2))
+    for rows in (votes, votes.astype(np.int64)):
+        DriftDetector(rows.shape[1]).update(rows)
+    yield "the drift detector without a model"
     from_arrays(votes, gold=votes[:, 0])
     yield "the report"
 
