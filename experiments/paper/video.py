@@ -112,6 +112,9 @@ def _score(data: str, name: str, setup: str, seed: int) -> Numbers:
 def _trace(data: str, name: str, setup: str, seed: int) -> Numbers:
     votes, gold = votes_of(data, name, setup, seed), load_dataset(data, name)
     out = AdaptiveLabelModel.paper(seed=seed).label_stream(votes)
+    # Of each labeler, whether it votes or not: `out.weights` has what its vote added to the row.
+    clipped = np.clip(out.diluted_accuracies, 0.1, 0.9)
+    weights = np.log(clipped / (1 - clipped))
     codes = {"adaptive": out.codes}
     for size in TRACED_WINDOWS:
         model = FixedWindowLabelModel(window=int(size), **PROTOCOL, seed=seed)
@@ -121,7 +124,7 @@ def _trace(data: str, name: str, setup: str, seed: int) -> Numbers:
         "labelers": votes.shape[1],
         "shuffles": permute(gold.votes, seed, RATE)[1].tolist() if setup == PERMUTE else [],
         "accuracy": {key: thin_out(100 * mean_of_next(found == gold.truth, SPAN)) for key, found in codes.items()},
-        "weights": [thin_out(out.weights[:, place]) for place in range(votes.shape[1])],
+        "weights": [thin_out(weights[:, place]) for place in range(votes.shape[1])],
         "windows": thin_out(out.windows),
     }
 
