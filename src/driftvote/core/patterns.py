@@ -118,7 +118,7 @@ def find_patterns(state: StreamState, window: int) -> Patterns:
             if vote >= 0:
                 who[at] = i
                 what[at] = vote
-                cell[at] = i * (k * (k + 1)) + vote
+                cell[at] = i * (k * (k + 1)) + int(vote)
                 at += 1
     return Patterns(start, who, what, cell, count[:n_patterns], truth)
 
