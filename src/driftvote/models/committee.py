@@ -84,7 +84,7 @@ class CommitteeLabelModel(LabelModel):
         tau: Number = 0.1,
         known_accuracies: Mapping[str, AccuracyRange] | None = None,
         largest: int = 5,
-        search_every: int = 1000,
+        search_every: int = 250,
         allowance: Number | None = None,
         n_classes: int | None = None,
         votes: str | None = None,
