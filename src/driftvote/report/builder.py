@@ -101,7 +101,9 @@ class ReportBuilder:
         if len(self.classes) > MAX_CLASSES_SHOWN:
             self._classes_shown = [*self.classes[: MAX_CLASSES_SHOWN - 1], "other classes"]
         self._counts = StreamCounts(len(self.labelers), len(self._classes_shown))
-        self._all_past = FixedWindowLabelModel(window=None, n_classes=len(self.classes), votes="snorkel")
+        self._all_past = FixedWindowLabelModel(
+            window=None, n_classes=len(self.classes), votes="snorkel", false_event_rate=None
+        )
         self._differing, self._doubtful = _Sample(EXAMPLES), _Sample(DOUBTFUL)
         self._estimator = "triplet"
         self._events: list[DriftEvent] | None = None
@@ -182,7 +184,9 @@ class ReportBuilder:
         labels[0] = out.codes
         labels[1] = majority_vote(votes, np.zeros(0), len(self.classes))[0]
         if self.has_gold:  # compare with one accuracy for each labeler over all the past, as batch label models do
-            labels[2] = self._all_past.label_batch(Batch(tuple(map(str, range(n))), votes, literal=False)).codes
+            labels[2] = labels[1]  # the agreement of two labelers does not tell who is right
+            if n >= self._all_past.min_labelers:
+                labels[2] = self._all_past.label_batch(Batch(tuple(map(str, range(n))), votes, literal=False)).codes
         by_labeler = np.ascontiguousarray(votes.T)
         voted, probability = (by_labeler >= 0).any(axis=0), np.ascontiguousarray(out.proba.T).max(axis=0)
         rows = LabeledRows(
