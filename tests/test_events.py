@@ -33,6 +33,10 @@ MODELS = {
     "paper": AdaptiveLabelModel.paper,
     "triplet": lambda **more: AdaptiveLabelModel(estimator="triplet", **more),
     "small": lambda **more: AdaptiveLabelModel.paper(windows=[4, 16, 48], **more),
+    "one coin": lambda **more: AdaptiveLabelModel(estimator="one_coin", **more),
+    "fixed": lambda **more: FixedWindowLabelModel(window=64, **more),
+    "all the past": lambda **more: FixedWindowLabelModel(window=None, **more),
+    "majority": MajorityLabelModel,
 }
 
 

@@ -116,14 +116,14 @@ class LabelModel:
         named = get("classes") is not None
         self._params = params | {
             "n_classes": None if named else self._form.n_classes,
-            "classes": _keep(params.get("classes"), list(self._form.classes) if named else None),
+            "classes": keep_given(params.get("classes"), list(self._form.classes) if named else None),
             "abstain": self._form.abstain if named else None,
-            "labelers": _keep(get("labelers"), None if get("labelers") is None else list(declared.names)),
+            "labelers": keep_given(get("labelers"), None if get("labelers") is None else list(declared.names)),
             "abstentions": self.abstentions,
             "tie_break_policy": self.tie_break_policy,
             "seed": self.seed,
             "n_jobs": self.n_jobs,
-            "groups": None if self._groups is None else _keep(get("groups"), self._groups.group_of),
+            "groups": None if self._groups is None else keep_given(get("groups"), self._groups.group_of),
             "false_event_rate": self.false_event_rate,
         }
 
@@ -261,7 +261,8 @@ class LabelModel:
     def fit_predict(self, data: Any, y: Any = None, **columns: Any) -> npt.NDArray[Any]:
         """Forget everything, then return the label of each row as of its time; `y` is ignored."""
         fresh = self.clone()
-        labels = fresh.label_stream(data, **columns).labels
+        out = fresh.label_stream(data, **columns)
+        labels = out.labels if isinstance(out, LabeledStream) else np.concatenate([part.labels for part in out])
         self._stream = fresh._stream
         self._call_back(self.events)
         return labels
@@ -739,7 +740,7 @@ class LabelModel:
                 new[outer] = replace(new[outer], **{inner: value})
             else:
                 raise SettingError(f"{type(self).__name__} has no setting {name!r}")
-        self.__init__(**new, on_event=self.on_event)  # type: ignore[misc]
+        self.__dict__.update(type(self)(**new, on_event=self.on_event).__dict__)  # all or nothing
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -847,7 +848,7 @@ def _estimate_accuracies(estimator: Estimator, n_classes: int, diluted: bool, ro
     return AccuracyEstimate.of_rows(accuracies, rows, n_classes, diluted, estimator.bands)
 
 
-def _keep(given: Any, checked: Any) -> Any:
+def keep_given(given: Any, checked: Any) -> Any:
     """Return the given object where it equals the checked one: scikit-learn's `clone` looks for the same object."""
     return given if type(given) is type(checked) and given == checked else checked
 

@@ -27,7 +27,7 @@ from driftvote.core.voting import majority_vote
 from driftvote.core.windows import WindowGrid, WindowRule
 from driftvote.drift.events import DriftEvent
 from driftvote.errors import SettingError, StateError
-from driftvote.models.base import LabelModel
+from driftvote.models.base import LabelModel, keep_given
 from driftvote.settings import Number
 from driftvote.votes import Roster
 
@@ -121,7 +121,7 @@ class CommitteeLabelModel(LabelModel):
                 f"known_accuracies names {undeclared[0]!r}, which labelers= does not declare; correct the name"
             )
         own = ("tau", "known_accuracies", "largest", "search_every", "allowance", "windows")
-        self._params |= {name: getattr(self, name) for name in own}
+        self._params |= {name: keep_given(params[name], getattr(self, name)) for name in own}
 
     @classmethod
     def paper(cls, n_classes: int = 2, **overrides: Any) -> CommitteeLabelModel:
