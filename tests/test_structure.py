@@ -256,6 +256,20 @@ def test_public_classes_and_methods_are_documented():
                     assert value.__doc__, f"{name}.{member}"
 
 
+def test_public_functions_never_return_any():
+    """Class values are `Hashable`, frames are those of narwhals: a caller's type checker knows what comes back."""
+    found = []
+    for name in driftvote.__all__:
+        thing = getattr(driftvote, name)
+        members = vars(thing) if isinstance(thing, type) else {name: thing}
+        for member, value in members.items():
+            function = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
+            annotations = getattr(getattr(function, "func", function), "__annotations__", {})
+            if not member.startswith("_") and annotations.get("return") == "Any":
+                found.append(f"{name}.{member}")
+    assert found == []
+
+
 def test_the_tree_names_no_machine():
     """No absolute home or work paths, and no data files, in what is committed."""
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -63,7 +63,7 @@ def _labels_table(stream: SimulatedStream, adaptive: LabeledStream) -> Any:
     """The labels with votes, truth and estimates, from which the printed table can be recomputed."""
     import pyarrow as pa
 
-    table = adaptive.to_frame("pyarrow", per_labeler=True)
+    table: Any = adaptive.to_frame("pyarrow", per_labeler=True)
     votes = {f"vote_{name}": stream.votes[:, place] for place, name in enumerate(adaptive.labelers)}
     first = {"row": np.arange(len(adaptive)), "truth": stream.truth, **votes}
     for name, values in reversed(first.items()):

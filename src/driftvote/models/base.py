@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +56,12 @@ from driftvote.randomness import fill_abstentions
 from driftvote.times import LastTime
 from driftvote.votes import Roster, VoteFormat, check_first_batch, declare_votes, show_names
 
+if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame, IntoSeries
+
 Self = TypeVar("Self", bound="LabelModel")
+Prediction: TypeAlias = "npt.NDArray[Any] | IntoSeries | IntoDataFrame"
+"""An array for an array; a column or a frame of its library for a frame."""
 Chunks = Iterator[Any]
 
 SLICE = 1 << 16
@@ -437,9 +442,21 @@ class LabelModel:
 
     # -- use what is known, change nothing -----------------------------------------------------
 
+    @overload
+    def predict(
+        self,
+        data: Any,
+        return_probs: Literal[False] = False,
+        tie_break_policy: str | None = None,
+        **columns: str | None,
+    ) -> Prediction: ...
+    @overload
+    def predict(
+        self, data: Any, return_probs: Literal[True], tie_break_policy: str | None = None, **columns: str | None
+    ) -> tuple[Prediction, Prediction]: ...
     def predict(
         self, data: Any, return_probs: bool = False, tie_break_policy: str | None = None, **columns: str | None
-    ) -> Any:
+    ) -> Prediction | tuple[Prediction, Prediction]:
         """Return the labels of rows by the current fit; learn nothing, change nothing.
 
         An array gives an array. A wide frame gives a column of its library (with its index, in
@@ -452,7 +469,7 @@ class LabelModel:
         labels = _shape_labels(self._form.decode(codes), batch.origin)
         return (labels, self._shape_proba(proba, batch.origin)) if return_probs else labels
 
-    def predict_proba(self, data: Any, **columns: str | None) -> Any:
+    def predict_proba(self, data: Any, **columns: str | None) -> Prediction:
         """Return the class probabilities of rows by the current fit; a column for each class."""
         self._fitted_engine()
         batch = self._read(data, **columns)
@@ -480,7 +497,7 @@ class LabelModel:
         """Learn from one row, as in river."""
         self.update(row)
 
-    def predict_one(self, row: Any) -> Any:
+    def predict_one(self, row: Any) -> Hashable:
         """Return the label of one row by the current fit, as in river; before the first row, by majority."""
         codes, _ = self._vote(self._read_row(row), None)
         return self._form.decode_one(int(codes[0]))

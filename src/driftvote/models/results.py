@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
@@ -21,6 +21,8 @@ from driftvote.inputs import ARRAY, Origin, make_frame
 from driftvote.votes import VoteFormat
 
 if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
     from driftvote.committee import StepCertificate
 
 
@@ -303,7 +305,7 @@ class LabeledStream:
         """
         return accuracy_bands(self._estimates, kind, tau, delta)
 
-    def timeline(self, every: int | None = None, backend: str | None = None) -> Any:
+    def timeline(self, every: int | None = None, backend: str | None = None) -> IntoDataFrame:
         """Return the labelers over time as a tidy frame: a line for each labeler of each row, or of some rows.
 
         Columns: t (the row's number in the stream), labeler, accuracy, low, high (the calibrated band), coverage,
@@ -324,7 +326,7 @@ class LabeledStream:
         }
         return make_frame(columns, backend or self._origin.backend or "pyarrow")
 
-    def to_frame(self, backend: str | None = None, per_labeler: bool = False) -> Any:
+    def to_frame(self, backend: str | None = None, per_labeler: bool = False) -> IntoDataFrame:
         """Return the labels as a frame: of the library the votes came in, or of `backend`.
 
         Columns: the task (after a long frame), label, probability, one probability a class, window,
@@ -374,7 +376,7 @@ class Step:
         return self._stream if len(self._stream) == 1 else self._stream[self._row : self._row + 1]
 
     @property
-    def label(self) -> Any:
+    def label(self) -> Hashable:
         """The label in the caller's class values, or the abstention value."""
         return self._stream._form.decode_one(self.code)
 
