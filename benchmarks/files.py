@@ -160,7 +160,7 @@ def page(found: dict[str, Any]) -> str:
     ]
     return f"""# Files: speed and memory
 
-Written by `make bench-files`; figures are never typed in. How files are read and written is told in
+Written by `make bench-files`; figures are never typed in. How files are read and written is described in
 [the command line](cli.md).
 
 Measured on: {machine_sentence(found["machine"])}

@@ -6,11 +6,12 @@ import doctest
 import inspect
 import os
 import re
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
-from driftvote import AdaptiveLabelModel
+from driftvote import AdaptiveLabelModel, Confusion, OneCoin, Triplet, WindowRule
 
 from streams_for_tests import COMPILED
 
@@ -75,5 +76,9 @@ def test_every_page_can_be_reached_from_the_readme():
 
 def test_every_setting_is_in_the_quickstart():
     page = (ROOT / "docs" / "quickstart.md").read_text()
-    for name in inspect.signature(AdaptiveLabelModel).parameters:
+    settings = [name for name in inspect.signature(AdaptiveLabelModel).parameters if name != "shortcuts"]
+    for kind in (WindowRule, Confusion, OneCoin, Triplet):
+        assert f"`{kind.__name__}`" in page
+        settings += [field.name for field in fields(kind)]
+    for name in settings:
         assert f"`{name}`" in page or f"`{name}=" in page or f"{name}=" in page, name

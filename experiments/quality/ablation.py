@@ -141,7 +141,7 @@ PAGE = """# One choice changed
 
 The default model, and the same with one choice made otherwise. *Real* and *simulated* are mean gains over majority in
 points, on real streams and on simulated drift, *worst* the least gain on a real stream. The last column has the streams
-whose accuracy moves most. One seed each, so the last digit is noise. What the choices are is told in
+whose accuracy moves most. One seed each, so the last digit is noise. The choices are described in
 [the estimators](estimators.md) and [the windows](windows.md). Made by
 
 ```
