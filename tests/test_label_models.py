@@ -162,6 +162,7 @@ def test_a_window_that_is_not_full_is_fitted_as_often_as_one_of_its_rows():
     assert np.diff([row for row in rows if row > 4200]).tolist() == [256] * 6
 
 
+@pytest.mark.slow
 def test_chunks_do_not_show():
     votes = random_stream(9, 900, 6, 3, 0.3, blocks=4)
     whole = AdaptiveLabelModel(n_classes=3).label_stream(votes)
