@@ -72,11 +72,11 @@ test-spark: $(VENV)/.dev  ## the Spark adapter on local[2]; says so and does not
 test-spark-kill: $(VENV)/.spark  ## a streaming query killed at three random moments, against one in peace; minutes
 	DRIFTVOTE_KILLS=full $(BIN)/python -m pytest -q -s -p no:xdist --no-header tests/spark/test_streaming_kill.py
 
-check: $(VENV)/.dev  ## style, types, import direction
+check: $(VENV)/.dev  ## style, types, structure, recipes of CONTRIBUTING.md
 	$(BIN)/ruff format --check src tests benchmarks experiments
 	$(BIN)/ruff check src tests benchmarks experiments
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_structure.py
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_structure.py tests/test_recipes.py
 
 format: $(VENV)/.dev  ## let ruff tidy up
 	$(BIN)/ruff format src tests benchmarks experiments

@@ -172,7 +172,7 @@ def _moved(at: int, rows: int, zero: float, one: float) -> Callable[[np.random.G
 def detections(plan: Plan) -> tuple[list[str], dict[str, bool]]:
     """Noticed, how soon, and who was named."""
     lines = [
-        "| what changes | noticed | delay: median, 9 in 10 | kind told right | exactly the right labelers"
+        "| what changes | noticed | delay: median, 9 in 10 | right kind | exactly the right labelers"
         " | all of them | `since` holds the row | false events |",
         "|---|---|---|---|---|---|---|---|",
     ]

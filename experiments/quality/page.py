@@ -44,7 +44,7 @@ A model takes part by one line in `experiments/quality/models.py`, a stream by a
 (a column for each labeler, empty cells abstain, the last column is `gold`)."""
 
 NOTES = {
-    "verdicts": """One configuration for all: `AdaptiveLabelModel()` as it comes, told nothing but the number of
+    "verdicts": """One configuration for all: `AdaptiveLabelModel()` as it comes, given nothing but the number of
 classes.""",
     PLAIN: """Accuracy in per cent, the best model of each row in bold. *Gain* is over the majority of each row,
 abstentions ignored, with a 95% confidence interval. Models named after a window use the default's estimator on a window

@@ -38,7 +38,7 @@ class AdaptiveLabelModel(LabelModel):
     n_classes
         Number of classes, default 2. Votes are 0 .. K-1 and -1 abstains, unless declared otherwise.
     votes
-        `"snorkel"` (0 .. K-1, -1 abstains; assumed when nothing is said) or `"signed"` (-1 and +1, 0
+        `"snorkel"` (0 .. K-1, -1 abstains; assumed if no format is declared) or `"signed"` (-1 and +1, 0
         abstains: the paper, FlyingSquid). Saying `"snorkel"` also switches off the check that refuses a
         first batch of nothing but -1 and +1.
     classes, abstain

@@ -1,4 +1,4 @@
-"""Verified labels: which row an id or a number means, and what the model is told about it."""
+"""Verified labels: which row an id or a number means, and the class that it gets."""
 
 from __future__ import annotations
 
