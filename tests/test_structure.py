@@ -135,7 +135,7 @@ def foreign_accesses(tree: ast.Module, own: set[str]) -> list[str]:
     ]
 
 
-FOREIGN = {"_jvm", "_jsc", "_asdict", "_fields", "_replace", "_cache", "_cache_file", "_source_stamp"}
+FOREIGN = {"_jvm", "_jsc", "_asdict", "_fields", "_replace", "_cache", "_cache_file", "_version"}
 """Private or underscored names of other libraries that the package uses: Spark, named tuples, Numba's cache."""
 
 

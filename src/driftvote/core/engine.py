@@ -141,7 +141,7 @@ def label_rows(
             if not fitted or is_fit_due(row, level, state.sizes, schedule):
                 place += 1
                 fit = select_fit(settings, fits, place)
-                fit_window(settings, state, level, min(state.sizes[level], state.clock[0]), fit)
+                fit_window(settings, state, level, min(state.sizes[level], state.clock[0]), tables, fit)
                 fill_tables(settings, fit, tables)
                 fitted = True
         out.places[t] = place
@@ -174,11 +174,11 @@ def predict_rows(
 
 
 @jit
-def fit_now(state: StreamState, tests: WindowTests, settings: Any, fits: Any) -> None:
+def fit_now(state: StreamState, tests: WindowTests, settings: Any, tables: Any, fits: Any) -> None:
     """Choose the window after the rows seen so far and fit it; the result is the first fit."""
     level = choose_window(state, tests)
     window = min(state.sizes[level], state.clock[0])
-    fit_window(settings, state, level, window, select_fit(settings, fits, 0))
+    fit_window(settings, state, level, window, tables, select_fit(settings, fits, 0))
 
 
 @dataclass(frozen=True)
@@ -412,7 +412,8 @@ class Engine:
     def _refit(self) -> None:
         """Fit again after a row was verified; the result is the same at any moment before the next row."""
         self._set_fit(self.panel.empty_fits(1))
-        fit_now(self._state, self._tests, self._settings, self._fit)
+        fit_now(self._state, self._tests, self._settings, self._tables, self._fit)
+        self._tables.ready[0] = 0
 
     def _set_fit(self, fit: Any) -> None:
         self._fit, self._stale = fit, False
@@ -492,7 +493,8 @@ def estimate_rows(estimator: Estimator, rows: Codes, n_classes: int, diluted: bo
     """Return the estimates of a label model from the given rows alone, as for one row."""
     panel = Panel(estimator, rows.shape[1], n_classes, diluted)
     state, fits = state_of_rows(rows, n_classes, estimator.refresh), panel.empty_fits(1)
-    fit_now(state, FixedWindow(len(rows)).tests(panel.n_labelers, n_classes), panel.settings, fits)
+    tables = estimator.new_tables(panel.settings, panel.n_labelers)
+    fit_now(state, FixedWindow(len(rows)).tests(panel.n_labelers, n_classes), panel.settings, tables, fits)
     return Estimates(panel, fits, np.zeros(1, np.int64))
 
 

@@ -46,11 +46,12 @@ def _compile(function: Callable[P, R], flags: dict[str, Any]) -> Callable[P, R]:
             raise
         return numba.njit(**flags)(function)
     # Numba looks only at the file that a kernel stands in. Kernels call kernels of core and of their own folder, and
-    # hold their machine code, so a change in any of these files makes the cache stale.
+    # hold their machine code, so a change in any of these files makes the cache stale. The version is compared before
+    # anything else is read: an index may name types of a label model that is gone.
     index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
     if index is not None:
         folder = Path(function.__code__.co_filename).parent
-        index._source_stamp = (index._source_stamp, _digest(Path(__file__).parent), _digest(folder))
+        index._version = f"{index._version} {_digest(Path(__file__).parent)} {_digest(folder)}"
     return kernel
 
 

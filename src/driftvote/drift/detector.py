@@ -18,7 +18,7 @@ import numpy as np
 from driftvote import settings
 from driftvote.arrays import Arrays, Bools, Codes, Floats, Ints, code_dtype
 from driftvote.core.engine import estimate_rows
-from driftvote.core.jit import jit
+from driftvote.core.jit import inner, jit
 from driftvote.core.label_models import Confusion
 from driftvote.drift.bands import AccuracyEstimate
 from driftvote.drift.diagnosis import SIDE_ROWS, Change, EstimateFunction, Finding, diagnose, labeler_changes
@@ -454,7 +454,7 @@ def find_bad_code(rows: Codes, n_classes: int) -> int:
     return -1
 
 
-@jit
+@inner
 def may_differ(hits: int, tries: int, hits_before: int, tries_before: int, threshold: float) -> bool:
     """Return whether the normal deviate, which takes no logarithm, comes near the threshold at all."""
     if tries < LEAST or tries_before < LEAST:
@@ -464,7 +464,7 @@ def may_differ(hits: int, tries: int, hits_before: int, tries_before: int, thres
     return apart * apart * both > 0.5 * threshold * all_hits * (both - all_hits) * tries * tries_before
 
 
-@jit
+@inner
 def find_change(state: DetectorState, block: int, threshold: float) -> bool:
     """Return whether the last blocks before this one differ from those before them; `head` then says in what."""
     totals, base, prior, kinds, members = state.totals, state.base, state.prior, state.kind, state.member

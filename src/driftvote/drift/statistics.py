@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftvote.arrays import Bools, Codes, Ints
-from driftvote.core.jit import jit
+from driftvote.core.jit import inner, jit
 from driftvote.drift import events
 
 BLOCK = 64
@@ -77,7 +77,7 @@ def list_statistics(n_labelers: int, n_classes: int) -> Statistics:
     return Statistics(*np.array(entries).T.copy())
 
 
-@jit
+@inner
 def count_bits(word: Any) -> int:
     """Return how many bits of a word are set."""
     x = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
@@ -89,7 +89,7 @@ def count_bits(word: Any) -> int:
     return int(x & np.uint64(127))
 
 
-@jit
+@inner
 def pack_votes(rows: Codes, first: int, last: int, votes: Words) -> None:
     """Pack rows first .. last - 1, no more than 64, into `votes`."""
     row, one, eight = np.uint64(first), np.uint64(1), np.uint64(8)
@@ -113,7 +113,7 @@ def pack_votes(rows: Codes, first: int, last: int, votes: Words) -> None:
                 votes[np.uint64(vote), h] |= one << step
 
 
-@jit
+@inner
 def find_majority(votes: Words, panel: Bools, digits: Words, leads: Words, margins: Words) -> None:
     """Find the class that most of the panel vote for, in 64 rows at once.
 

@@ -98,42 +98,6 @@ def prior_rows(patterns: Patterns, window: int, cast: Ints, rows: Floats) -> flo
 
 
 @inner
-def count_softly(patterns: Patterns, post: Floats, worth: float, theta: Floats, mass: Floats, rows: Floats) -> None:
-    """Add the votes to `theta` (flattened), shared among the classes by their probabilities, and the rows to `mass`.
-
-    A verified row counts more there, but not in `rows`, the class balance: people pick what they verify.
-    """
-    n_classes = post.shape[1]
-    for q in range(post.shape[0]):
-        first, last = patterns.start[q], patterns.start[q + 1]
-        counts_as = worth if patterns.truth[q] >= 0 else 1.0
-        if n_classes == 2:
-            # The same sums, both classes in one pass: most of the time of a fit goes here and into `expect`.
-            one, two = post[q, 0] * patterns.rows[q], post[q, 1] * patterns.rows[q]
-            rows[0] += one
-            rows[1] += two
-            one *= counts_as
-            two *= counts_as
-            mass[0] += one
-            mass[1] += two
-            for at in range(first, last):
-                cell = patterns.cell[at]
-                theta[cell] += one
-                theta[cell + 3] += two
-            continue
-        for c in range(n_classes):
-            part = post[q, c] * patterns.rows[q]
-            if part == 0.0:
-                continue
-            rows[c] += part
-            part *= counts_as
-            mass[c] += part
-            step = c * (n_classes + 1)
-            for at in range(first, last):
-                theta[patterns.cell[at] + step] += part
-
-
-@inner
 def maximise(
     patterns: Patterns,
     window: int,
@@ -154,7 +118,35 @@ def maximise(
     for c in range(n_classes):
         balance[c] = 0.0
     mass = np.zeros(n_classes)
-    count_softly(patterns, post, worth, flat, mass, balance)
+    # Votes are shared among the classes by their probabilities. A verified row counts more there, but not in the
+    # class balance: people pick what they verify.
+    for q in range(post.shape[0]):
+        first, last = patterns.start[q], patterns.start[q + 1]
+        counts_as = worth if patterns.truth[q] >= 0 else 1.0
+        if n_classes == 2:
+            # The same sums, both classes in one pass: most of the time of a fit goes here and into `expect`.
+            one, two = post[q, 0] * patterns.rows[q], post[q, 1] * patterns.rows[q]
+            balance[0] += one
+            balance[1] += two
+            one *= counts_as
+            two *= counts_as
+            mass[0] += one
+            mass[1] += two
+            for at in range(first, last):
+                cell = patterns.cell[at]
+                flat[cell] += one
+                flat[cell + 3] += two
+            continue
+        for c in range(n_classes):
+            part = post[q, c] * patterns.rows[q]
+            if part == 0.0:
+                continue
+            balance[c] += part
+            part *= counts_as
+            mass[c] += part
+            step = c * (n_classes + 1)
+            for at in range(first, last):
+                flat[patterns.cell[at] + step] += part
     for h in range(n):
         silent = (rows - cast[h] + 1.0) / (rows + 2.0)
         for c in range(n_classes):
@@ -336,7 +328,9 @@ def select_fit(settings: ConfusionSettings, fits: ConfusionFit, place: int) -> C
     )
 
 
-def fit_window(settings: ConfusionSettings, state: StreamState, level: int, window: int, fit: ConfusionFit) -> None:
+def fit_window(
+    settings: ConfusionSettings, state: StreamState, level: int, window: int, tables: ConfusionTables, fit: ConfusionFit
+) -> None:
     """Fit the last `window` rows, those of the grid's window `level`, whose sums are there."""
     n, n_classes = fit.theta.shape[0], fit.theta.shape[1]
     patterns = find_patterns(state, window)
@@ -369,7 +363,7 @@ def fit_window(settings: ConfusionSettings, state: StreamState, level: int, wind
         fit.accuracy[h] = min(1.0, accuracy) if cast[h] > 0 else 1.0 / n_classes
         fit.votes[h] = sums[2 * pairs + n * n_classes + h]
     fit.window[0] = window
-    shrink_anchor(settings, state, patterns, fit)
+    shrink_anchor(settings, state, patterns, tables, fit)
 
 
 def fill_tables(settings: ConfusionSettings, fit: ConfusionFit, tables: ConfusionTables) -> None:
@@ -425,7 +419,9 @@ def score_row(
 
 
 @inner
-def shrink_anchor(settings: ConfusionSettings, state: StreamState, patterns: Patterns, fit: ConfusionFit) -> None:
+def shrink_anchor(
+    settings: ConfusionSettings, state: StreamState, patterns: Patterns, tables: ConfusionTables, fit: ConfusionFit
+) -> None:
     """Lean on the majority less, if that labels clearly more of the verified rows right.
 
     The misfit says that labelers depend on each other, not which of them to believe; without better knowledge the
@@ -437,12 +433,6 @@ def shrink_anchor(settings: ConfusionSettings, state: StreamState, patterns: Pat
     if not verified or fit.misfit[0] == 0.0:
         return
     n, n_classes = fit.theta.shape[0], fit.theta.shape[1]
-    tables = ConfusionTables(
-        np.empty((n, n_classes, n_classes + 1)),
-        np.empty((2, n_classes)),
-        np.zeros(1, np.int64),
-        np.zeros(1, np.int64),
-    )
     interface.fill_tables(settings, fit, tables)
     row, support, proba = np.empty(n, state.ring.dtype), np.empty(n_classes, np.int64), np.empty(n_classes)
     usual = np.zeros(patterns.rows.shape[0], np.bool_)

@@ -22,7 +22,7 @@ FITS_PER_WINDOW = 16
 
 KERNELS = KernelTable()
 select_fit = KERNELS.function("select_fit")  # (settings, fits, place) -> one fit of a table
-fit_window = KERNELS.function("fit_window")  # (settings, state, level, window, fit): fit the last `window` rows
+fit_window = KERNELS.function("fit_window")  # (settings, state, level, window, tables, fit): fit the last `window` rows
 fill_tables = KERNELS.function("fill_tables")  # (settings, fit, tables): prepare to label rows by the fit
 label_row = KERNELS.function("label_row")  # (settings, fit, tables, row, draw, support, proba) -> class code or -1
 

@@ -37,7 +37,9 @@ def select_fit(settings: MajoritySettings, fits: MajorityFit, place: int) -> Maj
     return MajorityFit(fits.votes[place], fits.window[place])
 
 
-def fit_window(settings: MajoritySettings, state: StreamState, level: int, window: int, fit: MajorityFit) -> None:
+def fit_window(
+    settings: MajoritySettings, state: StreamState, level: int, window: int, tables: MajorityTables, fit: MajorityFit
+) -> None:
     """Count the votes of the window."""
     n = fit.votes.shape[0]
     for h in range(n):

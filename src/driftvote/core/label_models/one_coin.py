@@ -58,7 +58,9 @@ def select_fit(settings: OneCoinSettings, fits: OneCoinFit, place: int) -> OneCo
     return OneCoinFit(fits.accuracy[place], fits.votes[place], fits.window[place])
 
 
-def fit_window(settings: OneCoinSettings, state: StreamState, level: int, window: int, fit: OneCoinFit) -> None:
+def fit_window(
+    settings: OneCoinSettings, state: StreamState, level: int, window: int, tables: OneCoinTables, fit: OneCoinFit
+) -> None:
     """Fit the last `window` rows by EM from the majority vote."""
     n, k = fit.accuracy.shape[0], settings.n_classes
     patterns = find_patterns(state, window)

@@ -142,7 +142,9 @@ def select_fit(settings: TripletSettings, fits: TripletFit, place: int) -> Tripl
     return TripletFit(fits.weighing[place], fits.votes[place], fits.window[place])
 
 
-def fit_window(settings: TripletSettings, state: StreamState, level: int, window: int, fit: TripletFit) -> None:
+def fit_window(
+    settings: TripletSettings, state: StreamState, level: int, window: int, tables: TripletTables, fit: TripletFit
+) -> None:
     """Estimate the accuracies of the labelers over the last `window` rows."""
     sums, n = state.sums[level], fit.votes.shape[0]
     for h in range(n):
