@@ -199,11 +199,11 @@ def empty_state(sizes: Sequence[int] | Ints, n_labelers: int, n_classes: int, st
     if not all_past:
         n_near = int((sizes <= TOTALS_BYTES // (8 * width) * stride).sum())
         slots = int(sizes[n_near - 1]) // stride + 2 if n_near else 0
-    # The system hands out the pages of large arrays only when rows reach them.
+    # The system hands out the pages of large arrays of zeros only when rows reach them; no slot is read before that.
     return StreamState(
         ring=np.zeros((capacity, n_labelers), code_dtype(n_classes)),
         keys=np.zeros(capacity, np.int64),
-        verified=np.full(capacity, -1, np.int64),
+        verified=np.zeros(capacity, np.int64),
         now=np.zeros(width, np.int64),
         totals=np.zeros((slots, width), np.int64),
         lags=np.zeros((len(sizes) - n_near, width), np.int64),
