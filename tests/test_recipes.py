@@ -86,7 +86,7 @@ def select_fit(settings, fits, place):
     return SecondFit(fits.votes[place], fits.window[place])
 
 
-def fit_window(settings, state, level, window, fit):
+def fit_window(settings, state, level, window, tables, fit):
     n = fit.votes.shape[0]
     for h in range(n):
         fit.votes[h] = state.sums[level, state.sums.shape[1] - n + h]
