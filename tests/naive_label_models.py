@@ -197,6 +197,18 @@ def label(row: list[int], found: Fit) -> tuple[int, list[float]]:
     return settle(row, softmax(scores))
 
 
+def vote_weights(row: list[int], found: Fit) -> list[float]:
+    """Log-odds that each vote adds to its class, against the other classes on average; 0 for an abstention."""
+    k = found.theta.shape[1]
+    mixed = found.theta**found.evidence * coin_table(found.theta, found.coin) ** (1 - found.evidence)
+    crowd = 1.0 / (1.0 + CROWDING * found.misfit * max(0, sum(v >= 0 for v in row) - 1))
+    weights = []
+    for h, v in enumerate(row):
+        others = sum(mixed[h, c, v] for c in range(k) if c != v) / (k - 1)
+        weights.append(crowd * math.log(mixed[h, v, v] / others) if v >= 0 else 0.0)
+    return weights
+
+
 def settle(row: list[int], proba: list[float]) -> tuple[int, list[float]]:
     """The likeliest class, but on a unanimous row the class of the votes; -1 where classes tie."""
     votes = [v for v in row if v >= 0]

@@ -58,6 +58,7 @@ def test_every_fit_and_every_row_equal_the_definition(seed, n, k, abstain, refre
             code, proba = naive.label(votes[t].tolist(), found)
             np.testing.assert_allclose(out.proba[t], proba, rtol=0, atol=1e-7)
             assert out.codes[t] == code
+            np.testing.assert_allclose(out.weights[t], naive.vote_weights(votes[t].tolist(), found), rtol=0, atol=1e-6)
 
 
 def test_the_comparison_sees_misfits_and_both_kinds_of_labelers():
