@@ -411,11 +411,6 @@ def test_fit_predict_gives_the_labels_of_the_stream(model, votes):
     assert model.classes_.tolist() == list(model.classes)
 
 
-def test_it_says_whether_it_is_fitted(model, votes):
-    assert not model.__sklearn_is_fitted__()
-    assert model.fit(votes).__sklearn_is_fitted__()
-
-
 # One or two labelers.
 
 

@@ -27,6 +27,7 @@ from driftvote.core.label_models.interface import (
 )
 from driftvote.core.patterns import few_keys
 from driftvote.core.state import (
+    Classes,
     StreamState,
     add_row,
     check_array,
@@ -406,7 +407,7 @@ class Engine:
     def verified(self) -> tuple[Ints, Ints]:
         """Return the verified rows that still count, oldest first, and their classes."""
         rows = np.arange(max(0, self.n_rows - self.largest_window), self.n_rows)
-        classes = self._state.verified[rows % max(1, len(self._state.verified))]
+        classes = self._state.verified[rows % max(1, len(self._state.verified))].astype(np.int64)
         return rows[classes >= 0], classes[classes >= 0]
 
     def _refit(self) -> None:
@@ -443,7 +444,7 @@ class Engine:
         """Move an engine without rows to row `row` of a stream whose last rows are `before`."""
         self._resume(row, np.ascontiguousarray(before), np.full(len(before), -1, np.int64))
 
-    def _resume(self, row: int, rows: Codes, verified: Ints) -> None:
+    def _resume(self, row: int, rows: Codes, verified: Ints | Classes) -> None:
         if not self.keeps_rows:  # everything counts, and everything is there
             self.label(rows, np.zeros(0))
             return
@@ -476,7 +477,7 @@ class Engine:
         seen, n = int(arrays["clock"][0]), self.n_labelers
         n_rows = min(seen, len(self._state.ring))
         check_array(arrays, "rows", code_dtype(self.panel.n_classes), (n_rows, n))
-        check_array(arrays, "verified", np.int64, (n_rows,))
+        check_array(arrays, "verified", np.int16, (n_rows,))
         for name, part in self._fit._asdict().items():
             check_array(arrays, f"fit_{name}", part.dtype, part.shape)
         if self.keeps_rows:

@@ -54,7 +54,8 @@ def few_keys(state: StreamState) -> int:
 def count_patterns(state: StreamState, window: int, slots: Ints, count: Ints) -> int:
     """Find the patterns of the last `window` rows, in the order of their first rows; return how many there are.
 
-    Where few patterns are possible each has a place of its own, and nothing has to be compared.
+    Most of the time of a fit of a large window goes here. Where few patterns are possible each has a place of its own,
+    and nothing is hashed or compared.
     """
     capacity, values = state.ring.shape[0], state.n_classes + 1
     few = few_keys(state) * values
@@ -64,26 +65,34 @@ def count_patterns(state: StreamState, window: int, slots: Ints, count: Ints) ->
     places = np.zeros(few if few > 0 else mask + 1, np.int32)  # pattern + 1; 0 is free
     n_patterns = 0
     slot = (state.clock[0] - window) % capacity
+    if few > 0:
+        for _ in range(window):
+            place = int(state.keys[slot]) * values + int(state.verified[slot]) + 1
+            at = places[place]
+            if at > 0:
+                count[at - 1] += 1
+            else:
+                slots[n_patterns] = slot
+                count[n_patterns] = 1
+                n_patterns += 1
+                places[place] = n_patterns
+            slot = slot + 1 if slot + 1 < capacity else 0
+        return n_patterns
     for _ in range(window):
-        key, verified = state.keys[slot], state.verified[slot]
-        place = key * values + verified + 1
-        if few == 0:
-            mixed = (key + 7 * (verified + 1)) * SPREAD
-            place = (mixed ^ (mixed >> 21)) & mask
+        key, verified = int(state.keys[slot]), int(state.verified[slot])
+        mixed = (key + 7 * (verified + 1)) * SPREAD
+        place = (mixed ^ (mixed >> 21)) & mask
         while True:
             at = places[place] - 1
             if at < 0:
+                slots[n_patterns] = slot
+                count[n_patterns] = 1
                 n_patterns += 1
                 places[place] = n_patterns
-                slots[n_patterns - 1] = slot
-                count[n_patterns - 1] = 1
                 break
             other = slots[at]
-            if few > 0 or (
-                state.keys[other] == key
-                and state.verified[other] == verified
-                and (state.unique_keys or same_votes(state.ring, other, slot))
-            ):
+            alike = state.keys[other] == key and state.verified[other] == verified
+            if alike and (state.unique_keys or same_votes(state.ring, other, slot)):
                 count[at] += 1
                 break
             place = (place + 1) & mask

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from driftvote.arrays import Arrays, Codes, Floats, Ints, code_dtype
 from driftvote.core.jit import inner, jit
@@ -27,6 +28,10 @@ _MASK = 2**31 - 1
 SPREAD = 1_540_483_477
 
 
+Keys = npt.NDArray[np.int32]
+Classes = npt.NDArray[np.int16]
+
+
 class StreamState(NamedTuple):
     """The memory of one stream. Its size depends on the windows, the labelers and the classes, never on the rows.
 
@@ -35,8 +40,8 @@ class StreamState(NamedTuple):
     """
 
     ring: Codes  # (capacity, labelers): row t (from 0) sits in slot t mod capacity; no slots for all the past
-    keys: Ints  # (capacity,): equal rows have equal keys
-    verified: Ints  # (capacity,): the verified class of a row, -1 where there is none
+    keys: Keys  # (capacity,): equal rows have equal keys; narrow, because a fit reads all of its window
+    verified: Classes  # (capacity,): the verified class of a row, -1 where there is none
     now: Ints  # running totals over all rows
     totals: Ints  # (slots, ...): the same after 1, 1 + stride, 1 + 2 stride ... rows
     lags: Ints  # (far windows, ...): the same as many rows ago as a window has that is too large for the slots
@@ -202,8 +207,8 @@ def empty_state(sizes: Sequence[int] | Ints, n_labelers: int, n_classes: int, st
     # The system hands out the pages of large arrays of zeros only when rows reach them; no slot is read before that.
     return StreamState(
         ring=np.zeros((capacity, n_labelers), code_dtype(n_classes)),
-        keys=np.zeros(capacity, np.int64),
-        verified=np.zeros(capacity, np.int64),
+        keys=np.zeros(capacity, np.int32),
+        verified=np.zeros(capacity, np.int16),
         now=np.zeros(width, np.int64),
         totals=np.zeros((slots, width), np.int64),
         lags=np.zeros((len(sizes) - n_near, width), np.int64),
@@ -224,7 +229,7 @@ def recent_slots(state: StreamState) -> Ints:
     return np.asarray((seen - remembered + np.arange(remembered)) % max(1, capacity))
 
 
-def rebuild_state(rows: Codes, verified: Ints, seen: int, like: StreamState) -> StreamState:
+def rebuild_state(rows: Codes, verified: Ints | Classes, seen: int, like: StreamState) -> StreamState:
     """Return the state of a stream of `seen` rows of which these are the last; settings are those of `like`."""
     spare = len(like.ring) - int(like.sizes[-1])
     state = empty_state(like.sizes, rows.shape[1], like.n_classes, like.stride, spare)

@@ -232,6 +232,8 @@ class LabelModel:
 
         `driftvote.inputs` and `driftvote.files` make batches. Everything is checked before anything changes.
         """
+        if self._groups is not None and batch.members is None:
+            batch = self._collapse(batch)
         stream, events = self._stream, list[DriftEvent]()
         first = 0 if stream.engine is None else stream.engine.n_rows
         parts = list(self._advance(batch, events))
@@ -759,9 +761,6 @@ class LabelModel:
                 raise SettingError(f"{type(self).__name__} has no setting {name!r}")
         self.__dict__.update(type(self)(**new, on_event=self.on_event).__dict__)  # all or nothing
         return self
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return self.n_rows > 0
 
     def __repr__(self) -> str:
         usual = inspect.signature(type(self)).parameters
