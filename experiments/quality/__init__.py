@@ -1,6 +1,6 @@
-"""How good the labels are: every model on every stream, measured the same way (`make quality`).
+"""How good the labels are: the default model and its peers on real and simulated votes (`make quality`).
 
-`streams` and `models` list what is measured, `measures` says how, `work` is one run. `suite` runs everything,
-`verdicts` compares with what must hold, `page` writes docs/quality.md. `trial` tries a model that is still being
-designed, and `ablation` the default model with one choice changed.
+`streams` has the vote streams, `scoring` says how labels are scored, `models` runs the label models of this package and
+`peers` those of other projects. `simulated` has the streams whose truth is known. `checks` compares the figures with
+what must hold, `page` writes docs/quality.md. `ablation` measures the default model with one choice changed.
 """

@@ -1,20 +1,24 @@
-"""The models that are measured: a name and a function that makes the model for a number of classes."""
+"""The label models of this package that are measured on real streams, and one run of one of them."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabelModel, MajorityLabelModel
+import numpy as np
 
-Factory = Callable[[int], LabelModel]
+from driftvote.models import AdaptiveLabelModel, LabelModel
+from experiments.quality.scoring import describe, score
+from experiments.quality.streams import load
+from experiments.runs import Numbers, Run
 
-DEFAULT, PAPER, PAPER_ZERO, MAJORITY = "default", "paper", "paper, abstentions as zero", "majority"
-ALL_PAST, ALL_PAST_DEFAULT = "all past, paper's estimator", "all past, default's estimator"
+DEFAULT, ALL_PAST, PAPER = "AdaptiveLabelModel()", "the same on all past", "the paper"
 LONGER_THAN_ANY_STREAM = 2**19
-TRUE_WEIGHTS = "true weights"
-"""Not a model: the vote weighted by the true accuracies, where they are known."""
+PAPER_SEEDS = (0, 1)  # the paper's method draws at random
+SHUFFLES = (1, 2)
+CODE = ("quality.models", "quality.scoring", "quality.streams")
+"""Modules beside the package that results depend on."""
 
 
 def adaptive(n_classes: int, **settings: Any) -> AdaptiveLabelModel:
@@ -22,45 +26,35 @@ def adaptive(n_classes: int, **settings: Any) -> AdaptiveLabelModel:
     return AdaptiveLabelModel(n_classes=n_classes, votes="snorkel", **settings)
 
 
-def paper(n_classes: int, **settings: Any) -> AdaptiveLabelModel:
-    """The published method, with some settings changed."""
-    return AdaptiveLabelModel.paper(n_classes=n_classes, votes="snorkel", **settings)
-
-
-def paper_zero(n_classes: int) -> AdaptiveLabelModel:
-    """The published method without randomness: abstentions count as zero, ties abstain."""
-    return paper(n_classes, abstentions="zero", tie_break_policy="abstain")
-
-
-MODELS: dict[str, Factory] = {
-    DEFAULT: adaptive,
-    PAPER: paper,
-    PAPER_ZERO: paper_zero,
-    ALL_PAST: lambda n_classes: FixedWindowLabelModel(window=None, n_classes=n_classes, votes="snorkel"),
-    ALL_PAST_DEFAULT: lambda n_classes: adaptive(n_classes, windows=[LONGER_THAN_ANY_STREAM]),
-    "window 256": lambda n_classes: adaptive(n_classes, windows=[256]),
-    "window 1024": lambda n_classes: adaptive(n_classes, windows=[1024]),
-    "window 4096": lambda n_classes: adaptive(n_classes, windows=[4096]),
-    "default, bernstein": lambda n_classes: adaptive(n_classes, bound="bernstein"),
-    "paper's estimator, default's window": lambda n_classes: adaptive(n_classes, estimator="triplet"),
-    MAJORITY: lambda n_classes: MajorityLabelModel(n_classes=n_classes, votes="snorkel"),
+MODELS: dict[str, Callable[[int, int], LabelModel]] = {
+    DEFAULT: lambda n_classes, seed: adaptive(n_classes),
+    ALL_PAST: lambda n_classes, seed: adaptive(n_classes, windows=[LONGER_THAN_ANY_STREAM]),
+    PAPER: lambda n_classes, seed: AdaptiveLabelModel.paper(n_classes, votes="snorkel", seed=seed),
 }
+"""By name, a function of the number of classes and of the seed."""
 
 
-def draws_randomly(model: LabelModel) -> bool:
-    """Whether its labels depend on draws that are not averaged out; those of ties are."""
-    return model.abstentions == "random"
+def plan_run(data: Path, stream: str, model: str, seed: int = 0, shuffle: int = 0, limit: int | None = None) -> Run:
+    """A run whose result is cached; `shuffle` is the seed of a random order of the rows, 0 leaves them as they are."""
+    arguments = {
+        "data": str(data),
+        "stream": stream,
+        "model": model,
+        "seed": seed,
+        "shuffle": shuffle,
+        "limit": limit,
+    }
+    place = list(MODELS).index(model)
+    name = f"{stream}-{place}-{seed}-{shuffle}" + ("" if limit is None else f"-{limit}")
+    return Run("quality.models", name, arguments, CODE)
 
 
-def settings_of(model: LabelModel) -> dict[str, Any]:
-    """The class and the settings of a model in plain values; two names with the same settings are one model."""
-    kind = type(model)
-    made = {"kind": kind.__name__, **{name: _to_plain(value) for name, value in model.get_params().items()}}
-    # The code of a class outside the package may change between two calls: such a model is never the same.
-    return made if kind.__module__.startswith("driftvote.") else {**made, "own": uuid.uuid4().hex}
-
-
-def _to_plain(value: Any) -> Any:
-    if isinstance(value, int | float | str | bool | None):
-        return value
-    return [_to_plain(part) for part in value] if hasattr(value, "__iter__") else repr(value)
+def run(data: str, stream: str, model: str, seed: int, shuffle: int, limit: int | None) -> Numbers:
+    """Figures of a label model on a stream."""
+    votes = load(data, stream).first(limit)
+    if shuffle:
+        votes = votes.shuffled(shuffle)
+    made = MODELS[model](votes.n_classes, seed)
+    out = made.label_stream(votes.votes)
+    found = score(votes, out.codes, out.proba) | {"window": float(np.median(out.windows)), "events": len(out.events)}
+    return describe(votes) | found

@@ -1,12 +1,10 @@
-"""The streams that quality is measured on: real ones, plain, permuted and shuffled, and simulated ones.
+"""The real vote streams, with their families: the paper's four and every table `streams/*.csv` of the data folder.
 
-Every table `streams/*.csv` of the data folder takes part: one column for each labeler, an empty cell abstains,
-classes 0 .. K-1, the last column is the gold label.
+A table has one column for each labeler, an empty cell abstains, classes are 0 .. K-1, the last one is the gold label.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from csv import reader
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,8 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from driftvote.errors import DriftvoteError, SettingError, VoteError
-from driftvote.streams import SCENARIOS, permute, scenario
+from driftvote.errors import DriftvoteError, VoteError
 from driftvote.streams.awa2 import Awa2
 from driftvote.streams.wrench import load_wrench
 
@@ -26,101 +23,90 @@ Codes = npt.NDArray[np.signedinteger[Any]]
 Ints = npt.NDArray[np.integer[Any]]
 Floats = npt.NDArray[np.float64]
 
-PAPER = ("awa2", "tennis", "basketball", "commercial")
-PLAIN, PERMUTED, SHUFFLED, SYNTHETIC = "plain", "permuted", "shuffled", "synthetic"
-GROUPS = (PLAIN, PERMUTED, SHUFFLED, SYNTHETIC)
-AWA2_SEEDS = (0, 1, 2)  # the paper's own streams
-SEEDS = {PLAIN: (0,), PERMUTED: (0, 1, 2, 3, 4), SHUFFLED: (0, 1, 2), SYNTHETIC: (0, 1, 2, 3, 4)}
+VIDEO = ("tennis", "basketball", "commercial")
+PAPER = ("awa2", *VIDEO)
+FAMILIES = {
+    "video": VIDEO,
+    "air": ("air_",),
+    "beijing": ("beijing_",),
+    "care": ("care_",),
+    "covid": ("covid_",),
+    "crowdtruth": ("crowdtruth_",),
+    "elec2": ("elec2_",),
+    "flusight": ("flusight_",),
+    "gas": ("gas_sensor_",),
+    "imagenet16": ("imagenet16_",),
+    "llmbar": ("llmbar_",),
+    "mmlupro": ("mmlupro_",),
+    "noaa": ("noaa_",),
+    "weather-models": ("prcpDJ_", "srft_"),
+    "weatherweb": ("weatherweb_",),
+    "wrench-news": ("wrench_agnews",),
+    "wrench-questions": ("wrench_trec",),
+    "wrench-relations": ("wrench_cdr", "wrench_chemprot", "wrench_semeval"),
+    "wrench-sentiment": ("wrench_imdb", "wrench_yelp"),
+    "wrench-spam": ("wrench_youtube", "wrench_sms"),
+    "zencrowd": ("crowd_zencrowd_",),
+}
+"""Streams of one source, by how their names begin; a stream that is not listed is a family of its own."""
 
-
-@dataclass(frozen=True)
-class StreamSpec:
-    """Which stream: its name, its group, and the seed of what is random about it."""
-
-    name: str
-    group: str
-    seed: int
-
-    @property
-    def fresh_rows(self) -> bool:
-        """Whether another seed draws other rows."""
-        return self.group == SYNTHETIC or self.name == "awa2"
+WITHOUT_TIME = ("basketball", "care_", "cifar101_", "crowd_", "wrench_")
+"""Streams whose order is random or that of a file; Basketball's file is sorted by class."""
 
 
 @dataclass(frozen=True)
 class GoldStream:
-    """Votes with the gold labels that a model is measured against."""
+    """Votes with the gold labels that label models are measured against."""
 
     votes: Codes
     truth: Ints
     n_classes: int
-    accuracies: Floats | None = None  # known where the stream is simulated
 
     def first(self, n_rows: int | None) -> GoldStream:
         """The first rows only."""
-        accuracies = None if self.accuracies is None else self.accuracies[:n_rows]
-        return GoldStream(self.votes[:n_rows], self.truth[:n_rows], self.n_classes, accuracies)
+        return GoldStream(self.votes[:n_rows], self.truth[:n_rows], self.n_classes)
+
+    def shuffled(self, seed: int) -> GoldStream:
+        """The same rows in random order: nothing is left to adapt to."""
+        order = np.random.default_rng([seed, 7]).permutation(len(self.truth))
+        return GoldStream(self.votes[order], self.truth[order], self.n_classes)
 
 
-def real_names(data: Path) -> list[str]:
-    """The paper's four and every table in `streams/`."""
+def list_streams(data: Path) -> list[str]:
+    """Names of the streams below a data folder."""
     found = sorted(path.stem for path in (data / "streams").glob("*.csv"))
     if not found:
         raise DriftvoteError(f"{data / 'streams'}: no vote streams there; name the folder of the data with --data")
     return [*PAPER, *found]
 
 
-def catalogue(data: Path | None, groups: Sequence[str] = GROUPS, most_seeds: int = 5) -> list[StreamSpec]:
-    """Every stream of these groups, seeds of one stream side by side; simulated streams need no data."""
-    made: list[StreamSpec] = []
-    for group in groups:
-        if group not in GROUPS:
-            raise SettingError(f"there is no group of streams {group!r}; choose {', '.join(GROUPS)}")
-        for name in _names(data, group):
-            seeds = AWA2_SEEDS if name == "awa2" else SEEDS[group]
-            made += [StreamSpec(name, group, seed) for seed in seeds[:most_seeds]]
-    return made
+def family_of(name: str) -> str:
+    """The family of a stream.
+
+    >>> family_of("wrench_sms"), family_of("room_count")
+    ('wrench-spam', 'room_count')
+    """
+    return next((family for family, begins in FAMILIES.items() if name.startswith(begins)), name)
 
 
-def _names(data: Path | None, group: str) -> list[str]:
-    if group == SYNTHETIC:
-        return list(SCENARIOS)
-    if data is None:
-        raise DriftvoteError("the real vote streams are needed; name their folder with --data or DRIFTVOTE_DATA")
-    return list(PAPER) if group == PERMUTED else real_names(data)
+def has_time(name: str) -> bool:
+    """Whether the rows are in the order of time, or of a sequence that means something."""
+    return not name.startswith(WITHOUT_TIME)
 
 
-def load(data: str, spec: StreamSpec) -> GoldStream:
-    """The stream, read from files or drawn."""
-    if spec.group == SYNTHETIC:
-        stream = scenario(spec.name, seed=spec.seed)
-        return GoldStream(stream.votes, stream.truth, stream.n_classes, stream.accuracies)
-    plain = _real(data, spec.name, spec.seed if spec.name == "awa2" else 0)
-    if spec.group == PERMUTED:
-        return GoldStream(permute(plain.votes, spec.seed)[0], plain.truth, plain.n_classes)
-    if spec.group == SHUFFLED:
-        order = np.random.default_rng([spec.seed, 7]).permutation(len(plain.truth))
-        return GoldStream(plain.votes[order], plain.truth[order], plain.n_classes)
-    return plain
-
-
-@lru_cache(maxsize=8)
-def _real(data: str, name: str, seed: int) -> GoldStream:
+@lru_cache(maxsize=4)
+def load(data: str, name: str) -> GoldStream:
+    """The stream of this name."""
     if name == "awa2":
-        votes, truth = _images(data).stream(seed)
+        votes, truth = Awa2.load(Path(data) / "awa2").stream(0)
         return GoldStream(votes, truth, 2)
-    if name in PAPER:
+    if name in VIDEO:
         split = load_wrench(Path(data) / "wrench" / name)
         return GoldStream(split.votes, split.truth, split.n_classes)
-    return _table(Path(data) / "streams" / f"{name}.csv")
+    return _load_table(Path(data) / "streams" / f"{name}.csv")
 
 
-@lru_cache(maxsize=1)
-def _images(data: str) -> Awa2:
-    return Awa2.load(Path(data) / "awa2")
-
-
-def _table(path: Path) -> GoldStream:
+def _load_table(path: Path) -> GoldStream:
     import pyarrow
     from pyarrow import csv
 
