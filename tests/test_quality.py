@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from driftvote import MajorityLabelModel, VoteError
-from experiments.quality import models, scoring, simulated, streams, suite
+from experiments.quality import cost, models, peers, scoring, simulated, streams, suite
 from experiments.quality.__main__ import main
 from experiments.quality.checks import FORMER, check_all, show_cell
+from experiments.quality.peers import Peer
 from experiments.quality.streams import GoldStream
 
 from streams_for_tests import DATA, needs_data, random_stream
@@ -229,3 +231,77 @@ class TestCommand:
         found = small.shuffled()["crowd_dog"]
         assert [len(values) for values in found.values()] == [2, 2]
         assert (tmp_path / "runs" / "quality.models" / "crowd_dog-0-0-2-300.json").exists()
+
+
+class TestPeers:
+    """The exchange with peers, without any of them: a method of the program that needs nothing stands for one."""
+
+    PEER = Peer("majority", "none", "majority")
+
+    @pytest.fixture
+    def panel(self, monkeypatch):
+        monkeypatch.setitem(peers.ENVIRONMENTS, "none", ("majority==1",))
+        votes = random_stream(2, 60, 4, 3, abstain=0.5)
+        votes[-2:] = -1
+        return {"a": GoldStream(votes, np.random.default_rng(0).integers(3, size=60), 3)}
+
+    def test_votes_go_out_and_probabilities_come_back(self, panel, tmp_path):
+        files = peers.label_with(self.PEER, panel, tmp_path, python=Path(sys.executable))
+        proba = np.load(files["a"])["proba"]
+        voted = (panel["a"].votes >= 0).any(axis=1)
+        assert (proba[voted] == scoring.majority_shares(panel["a"].votes, 3)[voted]).all()
+        assert np.isnan(proba[~voted]).all()
+        assert [path.name for path in (tmp_path / "peers" / "majority").iterdir()] == [files["a"].name]
+        found = peers.measure_peer(self.PEER, panel, tmp_path)  # from the cache: there is no environment to run
+        assert found == {"gains": {"a": 0.0}, "failed": {}}
+
+    def test_a_result_depends_on_votes_and_versions(self, panel, monkeypatch):
+        before = peers.digest(self.PEER, panel["a"])
+        votes = panel["a"].votes.copy()
+        votes[0] = votes[0][::-1].copy()
+        assert peers.digest(self.PEER, GoldStream(votes, panel["a"].truth, 3)) != before
+        assert peers.digest(self.PEER, GoldStream(panel["a"].votes, panel["a"].truth, 4)) != before
+        monkeypatch.setitem(peers.ENVIRONMENTS, "none", ("majority==2",))
+        assert peers.digest(self.PEER, panel["a"]) != before
+
+    def test_a_peer_that_fails_is_named(self, panel, tmp_path, monkeypatch, capsys):
+        (tmp_path / "envs" / "none" / "bin").mkdir(parents=True)
+        (tmp_path / "envs" / "none" / "bin" / "python").symlink_to(sys.executable)
+        monkeypatch.setattr(peers, "install", lambda name, folder: None)
+        unknown = Peer("unknown", "none", "unknown")
+        found = peers.measure_peers(panel, tmp_path, 1, [unknown])
+        assert found["unknown"]["reason"] == "KeyError: 'unknown'"
+        assert "unknown is left out: KeyError" in capsys.readouterr().err
+        # A stream on which it fails counts as majority.
+        files = {"a": "no reason", "b": tmp_path / "b.npz"}
+        np.savez(files["b"], proba=np.eye(3)[panel["a"].truth])
+        monkeypatch.setattr(peers, "label_with", lambda peer, streams, out: files)
+        found = peers.measure_peers(panel | {"b": panel["a"]}, tmp_path, 1, [unknown])["unknown"]
+        assert found["gains"]["a"] == 0.0 < found["gains"]["b"]
+        assert "unknown failed on a: no reason" in capsys.readouterr().err
+
+    def test_an_environment_that_cannot_be_made_is_named(self, panel, tmp_path, monkeypatch, capsys):
+        def refuse(*args, **kwargs):
+            raise OSError("no space left in /home/somebody")
+
+        monkeypatch.setattr(peers.venv, "create", refuse)
+        found = peers.measure_peers(panel, tmp_path, 1, [self.PEER])
+        assert found["majority"]["reason"] == "not installed: no space left in ..."
+        assert "majority is left out" in capsys.readouterr().err
+        (check,) = check_all({"streams": {"a": {"gain": 1.0}}, "peers": found}, ["peers"])
+        assert check.holds is None
+
+    def test_being_ahead(self):
+        results = {"streams": {"a": {"gain": 1.0}, "b": {"gain": 0.0}}}
+        for gain, holds in ((-1.0, True), (3.0, False)):
+            found = {"other": {"whole_stream": True, "gains": {"a": gain, "b": -1.0}}}
+            (check,) = check_all(results | {"peers": found}, ["peers"])
+            assert check.holds is holds
+
+
+def test_cost_without_the_former_commit(tmp_path, capsys):
+    assert "not in this checkout" in str(cost.check_out(tmp_path / "former", "0" * 40))
+    (tmp_path / "src").mkdir()
+    assert cost.check_out(tmp_path) is None
+    (check, _) = check_all({"cost": {"row": 2.1, "batch": 1.0}})
+    assert check.holds is False

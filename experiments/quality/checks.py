@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,8 @@ class Check:
         return f"{self.verdict:12}  {self.statement}: {self.measured or '-'} ({self.target}{note})"
 
 
-def check_all(results: Figures) -> list[Check]:
-    """All checks of the parts that the results hold; parts that were not run are left out."""
+def check_all(results: Figures, parts: Sequence[str] | None = None) -> list[Check]:
+    """All checks of the parts that the results hold, or of some; parts that were not run are left out."""
     checks = {
         "streams": check_streams,
         "peers": check_peers,
@@ -59,7 +59,8 @@ def check_all(results: Figures) -> list[Check]:
         "shuffled": check_shuffled,
         "cost": check_cost,
     }
-    return [check for part, judge in checks.items() if results.get(part) for check in judge(results)]
+    judged = [part for part in checks if results.get(part) and (parts is None or part in parts)]
+    return [check for part in judged for check in checks[part](results)]
 
 
 def gains_of(results: Figures) -> dict[str, float]:

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from experiments.quality import simulated
+from experiments.quality.cost import measure_cost
 from experiments.quality.models import ALL_PAST, DEFAULT, PAPER, PAPER_SEEDS, SHUFFLES, plan_run
-from experiments.quality.streams import family_of, has_time, list_streams
+from experiments.quality.peers import measure_peers
+from experiments.quality.streams import family_of, has_time, list_streams, load
 from experiments.runs import Numbers, Run, RunCache, perform_all, print_progress, versions
 
 SIZE = ("rows", "labelers", "classes", "coverage", "majority")
@@ -68,6 +70,15 @@ class Suite:
             for name in self.names
         }
 
+    def peers(self) -> Numbers:
+        """Figures of the label models of other projects."""
+        streams = {name: load(str(self.data), name).first(self.limit) for name in self.names}
+        return measure_peers(streams, self.out, self.jobs)
+
+    def cost(self) -> Numbers:
+        """Times over those of the former default."""
+        return measure_cost(self.out)
+
     def simulate(self, part: str) -> list[tuple[Run, Numbers]]:
         runs = simulated.plan(part)
         return list(zip(runs, self.perform(part, runs), strict=True))
@@ -96,12 +107,14 @@ class Suite:
 PARTS: dict[str, Callable[[Suite], Any]] = {
     "streams": Suite.streams,
     "models": Suite.models,
+    "peers": Suite.peers,
     "rare": Suite.rare,
     "random": Suite.random,
     "drift": Suite.drift,
     "abrupt": Suite.abrupt,
     "runs": Suite.runs,
     "shuffled": Suite.shuffled,
+    "cost": Suite.cost,  # at the end and alone: beside other work it would measure that
 }
 
 
