@@ -48,14 +48,14 @@ def threshold(k: int, n: int, settings: Settings) -> float:
     return a * (2 * settings.beta / math.sqrt(sizes[k]) + math.sqrt((1 - sizes[k] / sizes[k + 1]) / sizes[k]))
 
 
-def choose_window(table: np.ndarray, t: int, settings: Settings) -> int:
-    """Algorithm 1, lines 2 to 6, after t rows; `table` holds the rows' pair agreements."""
+def choose_window(table: np.ndarray, t: int, settings: Settings, first: int = 0) -> int:
+    """Algorithm 1, lines 2 to 6, after t rows; `table` holds the rows' pair agreements. Rows before `first` are out."""
     sizes, n_classes = settings.windows, settings.n_classes
     n = table.shape[1]
     upper = np.triu_indices(n, 1)
     shrink = Fraction(n_classes, 2 * (n_classes - 1))
     k = 0
-    while k < len(sizes) - 1 and sizes[k + 1] <= t:
+    while k < len(sizes) - 1 and sizes[k + 1] <= t - first:
         small, large = sizes[k], sizes[k + 1]
         near = table[t - small : t].sum(axis=0)[upper]
         wide = table[t - large : t].sum(axis=0)[upper]
@@ -66,7 +66,7 @@ def choose_window(table: np.ndarray, t: int, settings: Settings) -> int:
             k += 1
         else:
             break
-    return min(sizes[k], t)
+    return min(sizes[k], t - first)
 
 
 def windows_of_stream(votes: np.ndarray, settings: Settings) -> np.ndarray:
@@ -145,12 +145,15 @@ def weighted_vote(row: np.ndarray, weights: list[float], n_classes: int) -> tupl
     return label, [e / math.fsum(exps) for e in exps]
 
 
-def adaptive(counted: np.ndarray, cast: np.ndarray, settings: Settings) -> list[Row]:
-    """Every row of a stream, each from scratch."""
+def adaptive(
+    counted: np.ndarray, cast: np.ndarray, settings: Settings, floors: list[tuple[int, int]] | None = None
+) -> list[Row]:
+    """Every row of a stream, each from scratch. Floors (row, first): from that row on, no row before the first counts."""
     table = agreement_table(counted, settings.n_classes)
     rows = []
     for t in range(1, len(cast) + 1):
-        window = choose_window(table, t, settings)
+        first = max((first for row, first in floors or [] if row < t), default=0)
+        window = choose_window(table, t, settings, first)
         rows.append(label_row(table, counted, cast, t, settings, window))
     return rows
 

@@ -450,7 +450,7 @@ def test_the_events_of_two_labelers():
 def test_a_fixed_window_of_confusions_is_an_adaptive_one_without_a_choice():
     votes = random_stream(6, 900, 5, 3, 0.2)
     out = FixedWindowLabelModel(window=256, estimator="confusion", n_classes=3).label_stream(votes)
-    same(out, AdaptiveLabelModel(windows=[256], n_classes=3).label_stream(votes))
+    same(out, AdaptiveLabelModel(windows=WindowRule([256], restart=False), n_classes=3).label_stream(votes))
     assert out.windows[-1] == 256
     assert out.windows[20] == 21
     model = FixedWindowLabelModel(window=256, estimator="confusion", n_classes=3)

@@ -20,7 +20,7 @@ from driftvote import (
     StateError,
     VoteError,
 )
-from driftvote.drift.detector import surprise_threshold
+from driftvote.drift.detector import REMEMBERED, STEP, surprise_threshold
 from driftvote.drift.diagnosis import Finding, Sides, diagnose, locate
 from driftvote.drift.statistics import (
     AGREEMENT,
@@ -391,7 +391,7 @@ def test_events_do_not_depend_on_how_rows_come():
             if rng.random() < 0.5:
                 found += chunked.update(votes[part], windows=windows[part], times=Times("number", times[part]))
             else:  # the two halves; other work can be done between them
-                worker = chunked.copy()
+                worker = chunked.fork(part.stop - part.start)
                 changes = worker.scan(votes[part])
                 assert chunked.n_rows == part.start
                 chunked = worker
@@ -409,13 +409,29 @@ def test_copies_are_independent():
     votes, panel = restless(4, 4, 2, 1.0, 4000), Panel()
     detector = DriftDetector(4, false_event_rate=1e-3, estimate=panel.estimate)
     detector.update(votes[:1000])
-    deep, light = copy.deepcopy(detector), detector.copy()
+    deep, light = copy.deepcopy(detector), detector.fork(3000)
     assert light.estimate.__self__ is panel
     assert deep.estimate.__self__ is not panel
-    events = detector.update(votes[1000:])
+    events = light.update(votes[1000:])
     assert events
-    assert deep.n_rows == light.n_rows == 1000
-    assert deep.update(votes[1000:]) == light.update(votes[1000:]) == events
+    assert deep.n_rows == detector.n_rows == 1000
+    assert deep.update(votes[1000:]) == detector.update(votes[1000:]) == events
+
+
+@compiled
+@pytest.mark.parametrize("n_rows", [STEP - 1, STEP, STEP + 1, 3 * STEP])
+def test_a_fork_leaves_the_detector_as_it_is(n_rows):
+    votes = restless(5, 4, 2, 1.0, 2 * REMEMBERED)
+    detector = DriftDetector(4, false_event_rate=1e-3, estimate=by_majority)
+    detector.update(votes[:REMEMBERED])
+    header, arrays = detector.to_state()
+    before, kept = json.dumps(header), {name: part.copy() for name, part in arrays.items()}
+    found = detector.fork(n_rows).update(votes[REMEMBERED : REMEMBERED + n_rows])
+    assert found
+    header, arrays = detector.to_state()
+    assert json.dumps(header) == before
+    assert all(np.array_equal(part, kept[name]) for name, part in arrays.items())
+    assert detector.update(votes[REMEMBERED : REMEMBERED + n_rows]) == found
 
 
 def test_bad_votes_are_refused_and_change_nothing():

@@ -11,7 +11,6 @@ import driftvote
 from driftvote import AdaptiveLabelModel, Confusion, FixedWindowLabelModel, MajorityLabelModel, OneCoin, WindowRule
 from driftvote.core import state
 from driftvote.errors import DriftvoteError
-from driftvote.models import base
 from driftvote.streams import simulate
 
 import naive
@@ -104,7 +103,8 @@ def test_newcomers_and_far_windows(model, monkeypatch):
 @every_model
 def test_a_model_that_starts_in_the_middle_with_far_windows(model, monkeypatch):
     votes = random_stream(8, rows_for(1200, 300), 5, len(model.classes), 0.2, blocks=3)
-    model = type(model)(**model.get_params(deep=False) | {"labelers": list("abcde")})
+    settings = {"labelers": list("abcde"), "false_event_rate": None}  # events before the start would not be known
+    model = type(model)(**model.get_params(deep=False) | settings)
     whole = model.clone().label_stream(votes)
     for memory in (0, 1 << 13):
         monkeypatch.setattr(state, "TOTALS_BYTES", memory)
@@ -145,9 +145,7 @@ def test_updates_between_chunks(model):
 
 @pytest.mark.parametrize("settings", [{}, PAPERS_RULE], ids=["default", "paper's rule"])
 @pytest.mark.parametrize("n_jobs", [2, 3])
-def test_threads_do_not_show(n_jobs, settings, monkeypatch):
-    """The drift detector works beside the engine for long chunks."""
-    monkeypatch.setattr(base, "LONG", 500)
+def test_threads_do_not_show(n_jobs, settings):
     votes = random_stream(11, rows_for(40_000, 900), 6, 2, 0.2, blocks=5)
     one, many = AdaptiveLabelModel(**settings), AdaptiveLabelModel(n_jobs=n_jobs, **settings)
     first, second = one.label_stream(votes), many.label_stream(votes)

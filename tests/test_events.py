@@ -19,7 +19,6 @@ from driftvote import (
     SettingError,
 )
 from driftvote.drift.events import KINDS
-from driftvote.models import base
 from driftvote.report import from_arrays, report_from_json, report_to_json
 from driftvote.report.page import render
 
@@ -57,8 +56,7 @@ VOTES = stream()
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize(("coverage", "n_classes"), [(1.0, 2), (0.8, 3)])
-def test_events_do_not_depend_on_how_rows_come(name, coverage, n_classes, tmp_path, monkeypatch):
-    monkeypatch.setattr(base, "LONG", 150)  # with two threads, one looks for drift while the other labels
+def test_events_do_not_depend_on_how_rows_come(name, coverage, n_classes, tmp_path):
     votes = stream(coverage, n_classes)
     told = []
     out = MODELS[name](n_classes=n_classes, on_event=told.append).label_stream(votes)

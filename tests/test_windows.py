@@ -151,8 +151,8 @@ def case(k: int, n: int, sizes: list[int], bound: str, **more):
     half = len(votes) // 2
     votes[:half, 0] = votes[:half, 1]
     votes[half:, 0] = 1  # a copy gets stuck
-    settings = {"estimator": "triplet", "bound": bound, "beta": beta, "delta": delta} | more
-    model = AdaptiveLabelModel(n_classes=k, votes="snorkel", windows=sizes, **settings)
+    settings = {"estimator": "triplet", "windows": WindowRule(sizes, bound, beta, delta, restart=False)} | more
+    model = AdaptiveLabelModel(n_classes=k, votes="snorkel", **settings)
     values = np.array([row_values(row, k) for row in votes])
     return model, votes, values, rule_for(bound, values.shape[1], len(sizes), beta, delta)
 
@@ -221,7 +221,7 @@ def test_the_explanation_is_what_was_decided(bound):
 
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_the_explanation_ends_where_the_kernel_stopped(bound):
-    rule = WindowRule([3, 7, 20, 61, 150, 333], bound=bound, beta=0.01, delta=0.9)
+    rule = WindowRule([3, 7, 20, 61, 150, 333], bound=bound, beta=0.01, delta=0.9, restart=False)
     model = AdaptiveLabelModel(windows=rule, estimator="triplet")
     refusals = 0
     for row in random_stream(4, rows_for(1500, 500), 5, 2, 0.1, blocks=5):
@@ -483,7 +483,8 @@ def test_a_refusal_proves_drift_and_the_sharpest_bound_sees_it_soonest():
     for seed in range(rows_for(40, 2)):
         votes = simulate(accuracies, seed, coverage=COVERAGE).votes
         for bound in BOUNDS:
-            model = AdaptiveLabelModel(estimator="triplet", bound=bound, delta=DELTA, windows=SIZES).fit(votes)
+            rule = WindowRule(SIZES, bound, delta=DELTA, restart=False)
+            model = AdaptiveLabelModel(estimator="triplet", windows=rule).fit(votes)
             old_rows[bound].append(max(0, model.window - 300))
             refusal = model.why_window()[-1]
             if bound != "normal" and not refusal.accepted:

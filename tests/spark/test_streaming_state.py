@@ -82,7 +82,7 @@ def test_the_value_is_bounded_by_the_largest_window():
     """After the ring is full, a value does not grow; nothing else is in the store."""
     votes = random_stream(5, 4000, 4)
     sizes = []
-    query = Query(job_for(AdaptiveLabelModel(windows=GRID)))
+    query = Query(job_for(AdaptiveLabelModel(windows=GRID, false_event_rate=None)))
     for first in range(0, 4000, 500):
         query.micro_batch(table(["x"] * 500, np.arange(first, first + 500), votes[first : first + 500]))
         sizes.append(len(query.value('["x"]')))
@@ -90,6 +90,17 @@ def test_the_value_is_bounded_by_the_largest_window():
     assert sizes[0] < sizes[1] < sizes[-1]
     assert max(sizes[-4:]) - min(sizes[-4:]) < 1000
     assert sizes[-1] < 16 * memory_rows + 20_000
+
+
+def test_the_value_with_drift_events_is_bounded_too():
+    votes = random_stream(5, 24_000, 4)
+    sizes = []
+    query = Query(job_for(AdaptiveLabelModel(windows=GRID)))
+    for first in range(0, 24_000, 2000):
+        query.micro_batch(table(["x"] * 2000, np.arange(first, first + 2000), votes[first : first + 2000]))
+        sizes.append(len(query.value('["x"]')))
+    assert max(sizes[-3:]) - min(sizes[-3:]) < 1000
+    assert sizes[-1] < 4 * 16_384 + 40_000
 
 
 def test_late_rows_stop_the_query_or_are_dropped_and_counted():

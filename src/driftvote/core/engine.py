@@ -2,7 +2,8 @@
 
 For each row: add it to the state; if a choice is due, choose the window; if a fit is due, fit the label model to the
 window; label the row. Choices and fits are due at fixed row numbers, so labels do not depend on how rows are cut into
-chunks, and a label depends on the last `memory_rows` rows and the row's number, on nothing older (verified rows aside).
+chunks, and a label depends on the last `memory_rows` rows and the row's number, on nothing older (verified rows and
+drift events aside). A drift event sets a floor: from some row on, windows hold no row before it.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from driftvote.core.state import (
     n_pairs,
     rebuild_state,
     recent_slots,
+    rows_of_window,
     state_of_rows,
     store_totals,
     widen_totals,
@@ -53,8 +55,17 @@ from driftvote.core.windows import (
 NO_CLASSES: Ints = np.empty(0, np.int64)
 """No row of a chunk is verified."""
 
+NO_FLOORS: Ints = np.empty((0, 2), np.int64)
+
 MIN_KEYS = 27
 """Distinct rows of three labelers and two classes."""
+
+
+class Floor(NamedTuple):
+    """From row `row` on, windows hold no row before `first`."""
+
+    row: int
+    first: int
 
 
 class Schedule(NamedTuple):
@@ -81,14 +92,14 @@ class Repeats(NamedTuple):
 
 
 @inner
-def is_fit_due(row: int, level: int, sizes: Ints, schedule: Schedule) -> bool:
-    """Return whether a window is fitted again at this row: a sixteenth of it is new, or of the rows there are."""
+def is_fit_due(row: int, level: int, state: StreamState, schedule: Schedule) -> bool:
+    """Return whether a window is fitted again at this row: a sixteenth of it is new, or of the rows that count."""
     if row < schedule.refresh:
         return True
-    period = schedule.periods[level]
-    if row < sizes[level]:
+    period, before = schedule.periods[level], row - state.floor[0]
+    if before < state.sizes[level]:
         shorter = schedule.refresh
-        while 2 * shorter * FITS_PER_WINDOW <= row:
+        while 2 * shorter * FITS_PER_WINDOW <= before:
             shorter *= 2
         period = min(period, shorter)
     return row % period == 0
@@ -109,6 +120,7 @@ def label_rows(
     rows: Codes,
     verified: Ints,
     draws: Floats,
+    floors: Ints,
     state: StreamState,
     tests: WindowTests,
     schedule: Schedule,
@@ -120,10 +132,10 @@ def label_rows(
     """Learn from each row, then label it; return the place of the last fit.
 
     `fits` begins with the fit so far; new ones follow. `verified` holds the verified classes of the rows, or is
-    empty; the caller gives such rows their labels. `draws` settle ties.
+    empty; the caller gives such rows their labels. `draws` settle ties. `floors` (row, first) take effect in this chunk.
     """
     support = np.empty(state.n_classes, np.int64)
-    place = 0
+    place, n_floors = 0, 0
     fit = select_fit(settings, fits, 0)
     fitted = fit.window[0] > 0
     if fitted and tables.ready[0] == 0:
@@ -131,18 +143,22 @@ def label_rows(
     repeats = new_repeats(rows.shape[0], state, schedule.refresh)
     for t in range(rows.shape[0]):
         row = state.clock[0]
+        new_floor = n_floors < floors.shape[0] and floors[n_floors, 0] == row
+        if new_floor:  # the fit so far holds rows from before the change
+            state.floor[0] = floors[n_floors, 1]
+            n_floors += 1
         slot = add_row(rows, t, state)
         on_stride = row % state.stride == 0  # the stride is the schedule's `refresh`
         if on_stride:
             store_totals(state, row)
         if verified.shape[0] > 0:
             state.verified[slot] = verified[t]
-        if on_stride or row < schedule.refresh or not fitted:
+        if on_stride or row < schedule.refresh or not fitted or new_floor:
             level = choose_window(state, tests)
-            if not fitted or is_fit_due(row, level, state.sizes, schedule):
+            if not fitted or new_floor or is_fit_due(row, level, state, schedule):
                 place += 1
                 fit = select_fit(settings, fits, place)
-                fit_window(settings, state, level, min(state.sizes[level], state.clock[0]), tables, fit)
+                fit_window(settings, state, level, rows_of_window(level, state), tables, fit)
                 fill_tables(settings, fit, tables)
                 fitted = True
         out.places[t] = place
@@ -178,8 +194,7 @@ def predict_rows(
 def fit_now(state: StreamState, tests: WindowTests, settings: Any, tables: Any, fits: Any) -> None:
     """Choose the window after the rows seen so far and fit it; the result is the first fit."""
     level = choose_window(state, tests)
-    window = min(state.sizes[level], state.clock[0])
-    fit_window(settings, state, level, window, tables, select_fit(settings, fits, 0))
+    fit_window(settings, state, level, rows_of_window(level, state), tables, select_fit(settings, fits, 0))
 
 
 @dataclass(frozen=True)
@@ -290,7 +305,8 @@ class Engine:
         self._schedule = Schedule(estimator.refresh, estimator.fit_periods(sizes))
         self._tables = estimator.new_tables(self._settings, n_labelers)
         self._fit = self.panel.empty_fits(1)
-        self._stale = False  # a row was verified since the fit
+        self._stale = False  # a row was verified, or a floor set, since the fit
+        self._floors: list[Floor] = []  # those that a fit that still counts may have been made under
         self._state = empty_state(sizes, n_labelers, n_classes, estimator.refresh, self._spare_rows)
 
     @property
@@ -335,7 +351,8 @@ class Engine:
 
     def label(self, rows: Codes, draws: Floats, verified: Ints = NO_CLASSES) -> Labeled:
         """Learn from each row, then label it; a row whose verified class is given (not -1) gets that label."""
-        if self._stale:
+        due = self._due_floors() if self._floors else NO_FLOORS
+        if self._stale and not (len(due) and due[0, 0] == self.n_rows):
             self._refit()
         n_rows = len(rows)
         out = Outputs(
@@ -343,22 +360,45 @@ class Engine:
             proba=np.empty((n_rows, self.panel.n_classes)),
             places=np.empty(n_rows, np.int64),
         )
-        fits, most = self._fit, self._most_fits(n_rows)
+        fits, most = self._fit, self._most_fits(n_rows) + len(due)
         if most or not self._fit.window[0, 0]:  # most single rows need no room for a new fit
             fits = self.panel.empty_fits(2 + most)
             for part, now in zip(fits, self._fit, strict=True):
                 part[0] = now[0]
         parts = self._state, self._tests, self._schedule, self._settings, fits, self._tables
-        last = label_rows(rows, verified, draws, *parts, out)
+        last = label_rows(rows, verified, draws, due, *parts, out)
         if last:
             kind = type(fits)
-            self._fit = kind(*(part[last : last + 1].copy() for part in fits))
+            self._fit, self._stale = kind(*(part[last : last + 1].copy() for part in fits)), False
             fits = kind(*(part[: last + 1] for part in fits))
+        if self._floors:
+            self._apply_floors()
         if len(verified):
             known = np.flatnonzero(verified >= 0)
             out.labels[known] = verified[known]
             out.proba[known] = np.eye(self.panel.n_classes)[verified[known]]
         return Labeled(out.labels, out.proba, Estimates(self.panel, fits, out.places))
+
+    def add_floors(self, floors: Sequence[Floor]) -> None:
+        """Add floors, in order, that take effect in the next chunk of rows or with the first row after it."""
+        for row, first in floors:
+            self._floors.append(Floor(row, max(first, self._floors[-1].first if self._floors else 0)))
+
+    def _due_floors(self) -> Ints:
+        """Return the floors that take effect at the next row or later."""
+        due = [floor for floor in self._floors if floor.row >= self.n_rows]
+        return np.array(due, np.int64) if due else NO_FLOORS
+
+    def _apply_floors(self) -> None:
+        """Set the floor of the next row, and drop those that no fit needs again."""
+        if self._floors[-1].row == self.n_rows:
+            self._stale = True
+        while len(self._floors) > 1 and self._floors[1].row < self.n_rows - self._spare_rows:
+            del self._floors[0]
+        self._set_floor(self.n_rows)
+
+    def _set_floor(self, row: int) -> None:
+        self._state.floor[0] = max((floor.first for floor in self._floors if floor.row <= row), default=0)
 
     def _most_fits(self, n_rows: int) -> int:
         """Return at most how many fits a chunk of this length makes."""
@@ -387,7 +427,7 @@ class Engine:
         level = current_level(self._state, self._tests)
         sums = self._state.sums[level]
         agreements, votes = sums[: n_pairs(self.n_labelers)].copy(), sums[-self.n_labelers :].copy()
-        return agreements, votes, min(int(self._state.sizes[level]), self.n_rows)
+        return agreements, votes, min(int(self._state.sizes[level]), self.n_rows - int(self._state.floor[0]))
 
     def explain_window(self, names: Sequence[str]) -> list[WindowTest]:
         """Return the comparisons behind the current window."""
@@ -411,7 +451,7 @@ class Engine:
         return rows[classes >= 0], classes[classes >= 0]
 
     def _refit(self) -> None:
-        """Fit again after a row was verified; the result is the same at any moment before the next row."""
+        """Fit again after a row was verified or a floor set; the result is the same until the next row."""
         self._set_fit(self.panel.empty_fits(1))
         fit_now(self._state, self._tests, self._settings, self._tables, self._fit)
         self._tables.ready[0] = 0
@@ -430,6 +470,7 @@ class Engine:
         n = self.n_labelers + newcomers.shape[1]
         panel = self.panel
         wide = Engine(panel.estimator, self.rule, n, panel.n_classes, panel.diluted)
+        wide._floors = list(self._floors)
         if not self.keeps_rows:
             wide._state.now[:] = widen_totals(self._state.now, self.n_labelers, n, panel.n_classes)
             wide._state.clock[:] = self._state.clock
@@ -450,16 +491,18 @@ class Engine:
             return
         if self.panel.estimator.fits_every_row:  # so the fit at the last row is that of the state after it
             self._state = rebuild_state(rows, verified, row, self._state)
+            self._set_floor(row)
             self._stale = row > 0
             return
         period = int(self._schedule.periods[-1])
         first = max(0, row - 1) // period * period
         n_before = max(0, len(rows) - (row - first))
         self._state = rebuild_state(rows[:n_before], verified[:n_before], first, self._state)
+        self._set_floor(first)
         if n_before < len(rows):
             self.label(rows[n_before:], np.zeros(0))
             self._state.verified[recent_slots(self._state)[n_before - len(rows) :]] = verified[n_before:]
-        self._stale = bool((verified >= 0).any())
+        self._stale |= bool((verified >= 0).any())
 
     def to_arrays(self) -> Arrays:
         """Return the state as named arrays, rows oldest first."""
@@ -469,6 +512,8 @@ class Engine:
         state = {"rows": self._state.ring[slots], "verified": self._state.verified[slots], "clock": self._state.clock}
         if not self.keeps_rows:
             state["totals"] = self._state.now
+        if self._floors:
+            state["floors"] = np.array(self._floors, np.int64)
         return state | {f"fit_{name}": part for name, part in self._fit._asdict().items()}
 
     def restore(self, arrays: Arrays) -> None:
@@ -480,8 +525,12 @@ class Engine:
         check_array(arrays, "verified", np.int16, (n_rows,))
         for name, part in self._fit._asdict().items():
             check_array(arrays, f"fit_{name}", part.dtype, part.shape)
+        if "floors" in arrays:
+            check_array(arrays, "floors", np.int64, (len(arrays["floors"]), 2))
+            self._floors = [Floor(*floor) for floor in arrays["floors"].tolist()]
         if self.keeps_rows:
             self._state = rebuild_state(arrays["rows"], arrays["verified"], seen, self._state)
+            self._set_floor(seen)
         else:
             check_array(arrays, "totals", np.int64, self._state.now.shape)
             self._state.now[:] = arrays["totals"]

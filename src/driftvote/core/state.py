@@ -48,6 +48,7 @@ class StreamState(NamedTuple):
     sums: Ints  # (windows, ...): sums over each window, as far as the last choice needed them
     settled: Ints  # (windows - 1,): until which row a comparison is decided, see `windows.gap_accepted`; not saved
     clock: Ints  # (1,): rows seen
+    floor: Ints  # (1,): the first row that counts, where the last drift event began; 0 before there is one
     sizes: Ints  # (windows,): window sizes, increasing
     stride: int
     n_classes: int
@@ -158,14 +159,29 @@ def replay_rows(rows: Codes, state: StreamState) -> None:
 
 
 @inner
+def rows_that_count(state: StreamState) -> int:
+    """Return how many of the rows seen a window may hold: those since the floor."""
+    return state.clock[0] - state.floor[0]
+
+
+@inner
+def rows_of_window(level: int, state: StreamState) -> int:
+    """Return the rows of a window: its size, or as many as count."""
+    return min(state.sizes[level], rows_that_count(state))
+
+
+@inner
 def sum_window(level: int, state: StreamState) -> None:
-    """Fill `sums[level]`: the sums over the last rows, as many as the window has or as there are."""
+    """Fill `sums[level]`: the sums over the last rows, as many as the window has or as count."""
     sums, seen = state.sums[level], state.clock[0]
     far = level - (state.sizes.shape[0] - state.lags.shape[0])
-    first = seen - min(state.sizes[level], seen)
+    first = seen - rows_of_window(level, state)
     if far >= 0:
+        cut = first > max(0, seen - state.sizes[level])  # by the floor: rare, as only the first window is ever cut
         for d in range(sums.shape[0]):
-            sums[d] = state.now[d] - state.lags[far, d]
+            sums[d] = 0 if cut else state.now[d] - state.lags[far, d]
+        for t in range(first, seen if cut else first):
+            count_row(state.ring, t % state.ring.shape[0], state.n_classes, sums)
         return
     if first == 0:
         for d in range(sums.shape[0]):
@@ -215,6 +231,7 @@ def empty_state(sizes: Sequence[int] | Ints, n_labelers: int, n_classes: int, st
         sums=np.zeros((len(sizes), width), np.int64),
         settled=np.zeros(len(sizes) - 1, np.int64),
         clock=np.zeros(1, np.int64),
+        floor=np.zeros(1, np.int64),
         sizes=sizes,
         stride=stride,
         n_classes=n_classes,

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from driftvote import settings, theory
 from driftvote.arrays import Floats, Ints
 from driftvote.core.jit import inner, jit
-from driftvote.core.state import ALL_PAST, StreamState, n_pairs, n_pairs_of, sum_window
+from driftvote.core.state import ALL_PAST, StreamState, n_pairs, n_pairs_of, rows_that_count, sum_window
 from driftvote.errors import SettingError
 
 LARGEST_WINDOW = 2**27
@@ -144,12 +144,12 @@ def accepts(level: int, state: StreamState, tests: WindowTests) -> bool:
 @inner
 def choose_window(state: StreamState, tests: WindowTests) -> int:
     """Return the index of the window that the rule stops at, after the rows seen so far; its sums are then there."""
-    seen, last = state.clock[0], state.sizes.shape[0] - 1
+    seen, count, last = state.clock[0], rows_that_count(state), state.sizes.shape[0] - 1
     level = 0
-    while level < tests.n_certain and state.sizes[level + 1] <= seen:
+    while level < tests.n_certain and state.sizes[level + 1] <= count:
         level += 1
     summed = -1  # the last window that was summed
-    while level < last and state.sizes[level + 1] <= seen:
+    while level < last and state.sizes[level + 1] <= count:
         if abs(state.settled[level]) >= seen:
             if state.settled[level] < 0:
                 break
@@ -174,9 +174,9 @@ def current_level(state: StreamState, tests: WindowTests) -> int:
 
 @jit
 def sum_all_windows(state: StreamState) -> None:
-    """Sum up every window that is not larger than the rows seen."""
+    """Sum up every window that is not larger than the rows that count."""
     for level in range(state.sizes.shape[0]):
-        if state.sizes[level] <= state.clock[0]:
+        if state.sizes[level] <= rows_that_count(state):
             sum_window(level, state)
 
 
@@ -304,17 +304,21 @@ class WindowRule:
         Sensitivity: how much drift is tolerated before a larger window is refused. The paper uses 0.1.
     delta
         Probability, at a fixed row, that the guarantee fails.
+    restart
+        Whether windows begin anew where a drift event says that labelers changed. Default (None): yes, unless the bound
+        is the paper's, whose rule does without events.
 
     Examples
     --------
     >>> WindowRule([16, 64, 256], bound="bernstein")
-    WindowRule(sizes=WindowGrid([16, 64, 256]), bound='bernstein', beta=0.1, delta=0.1)
+    WindowRule(sizes=WindowGrid([16, 64, 256]), bound='bernstein', beta=0.1, delta=0.1, restart=None)
     """
 
     sizes: WindowGrid | Iterable[int] | None = None
     bound: str = "normal"
     beta: float = 0.1
     delta: float = 0.1
+    restart: bool | None = None
 
     def __post_init__(self) -> None:
         sizes = WindowGrid.powers_of_two() if self.sizes is None else WindowGrid(self.sizes)
@@ -322,12 +326,19 @@ class WindowRule:
         settings.one_of("bound", self.bound, BOUNDS)
         object.__setattr__(self, "beta", settings.positive("beta", self.beta))
         object.__setattr__(self, "delta", settings.probability("delta", self.delta))
+        if self.restart is not None and not isinstance(self.restart, bool):
+            raise SettingError(f"restart must be True, False or None, not {self.restart!r}")
 
     @property
     def grid(self) -> WindowGrid:
         """The window sizes."""
         assert isinstance(self.sizes, WindowGrid)
         return self.sizes
+
+    @property
+    def restarts(self) -> bool:
+        """Whether windows begin anew after drift events."""
+        return self.bound != "mcdiarmid" if self.restart is None else self.restart
 
     def tests(self, n_labelers: int, n_classes: int) -> WindowTests:
         """Return the comparisons for so many labelers and classes; models of the same settings share the arrays."""
@@ -344,7 +355,7 @@ class WindowRule:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as a state file holds them."""
-        return {"sizes": list(self.grid), "bound": self.bound, "beta": self.beta, "delta": self.delta}
+        return {name: getattr(self, name) for name in ("bound", "beta", "delta", "restart")} | {"sizes": list(self.grid)}
 
 
 @dataclass(frozen=True)
@@ -352,6 +363,7 @@ class FixedWindow:
     """A window of always the same size; None for all the past. The engine uses it in the place of a `WindowRule`."""
 
     size: int | None
+    restarts: ClassVar[bool] = False
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -429,7 +441,7 @@ def explain_choice(state: StreamState, tests: WindowTests, names: Sequence[str])
     sum_all_windows(state)
     for level in range(len(state.sizes) - 1):
         r, big = int(state.sizes[level]), int(state.sizes[level + 1])
-        if big > state.clock[0] or (steps and not steps[-1].accepted):
+        if big > state.clock[0] - state.floor[0] or (steps and not steps[-1].accepted):
             break
         near, wide = state.sums[level, : len(pairs)], state.sums[level + 1, : len(pairs)]
         if tests.bound == MCDIARMID:

@@ -316,12 +316,16 @@ class DriftDetector:
         self.warned = [warning.key for warning in warnings]
         return new
 
-    def copy(self) -> DriftDetector:
-        """Return an independent detector with the same state, for a worker thread; `estimate` is shared.
+    def fork(self, n_rows: int) -> DriftDetector:
+        """Return a detector to scan the next `n_rows` rows with, so that this one is left as it is if that fails.
 
-        `copy.deepcopy` copies the object behind `estimate` too.
+        Only one of the two can go on: up to `STEP` rows fit into the shared ring buffer beside those remembered.
         """
-        return copy.deepcopy(self, {id(self.estimate): self.estimate})
+        fork, state = copy.copy(self), self._state
+        own = {name: getattr(state, name).copy() for name in ("totals", "base", "born", "prior", "head")}
+        fork._state = state._replace(**own, ring=state.ring if n_rows <= STEP else state.ring.copy())
+        fork._log = BlockLog(self._log.first, self._log.entries)
+        return fork
 
     def to_state(self) -> tuple[dict[str, Any], Arrays]:
         """Return the state as plain values and as arrays; `restore` resumes from them."""

@@ -13,6 +13,8 @@ from driftvote.times import show_time
 WORSE, BETTER, MIXED = "labeler worse", "labeler better", "labelers changed"
 COVERAGE, BALANCE, EVERYTHING = "coverage", "class balance", "everything"
 KINDS = (WORSE, BETTER, MIXED, COVERAGE, BALANCE, EVERYTHING)
+LABELER_KINDS = (WORSE, BETTER, MIXED, COVERAGE, EVERYTHING)
+"""Kinds that say that labelers changed, so that what was learned about them before is of another time."""
 
 Time = str | float | int | None
 """A time as a plain value: numbers and text unchanged, dates and times as ISO 8601 text."""

@@ -62,8 +62,7 @@ class AdaptiveLabelModel(LabelModel):
     seed
         Of the draws above. Draws belong to rows, so chunks do not change them.
     n_jobs
-        Threads for long batches: with two, the drift detector works beside the labels. The result does not depend
-        on it.
+        Threads for long batches. The result does not depend on it; so far nothing is worth a second thread.
     groups
         Groups of labelers that cast one vote each, the one that most members cast: a dict from labelers to their
         group, or a list of lists. A labeler in no group is a group of its own; all results are by group.
@@ -174,7 +173,7 @@ class AdaptiveLabelModel(LabelModel):
             rows=self.n_rows,
             window=self.window,
             tau=tau,
-            proved=self.windows.bound == "mcdiarmid",
+            proved=self.windows.bound == "mcdiarmid" and not self.windows.restarts,
         )
 
     @property

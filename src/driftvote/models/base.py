@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Hashable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy.typing as npt
 
 from driftvote import settings
 from driftvote.arrays import Arrays, Codes, Floats, Ints, code_dtype
-from driftvote.core.engine import NO_CLASSES, Engine, Estimates, Labeled, equal_vote, estimate_rows
+from driftvote.core.engine import NO_CLASSES, Engine, Estimates, Floor, Labeled, equal_vote, estimate_rows
 from driftvote.core.label_models import Confusion, Estimator
 from driftvote.core.state import agreement_matrix
 from driftvote.core.voting import NO_DRAWS, TIE_POLICIES, tie_draws
@@ -28,7 +27,8 @@ from driftvote.core.windows import FixedWindow, WindowRule
 from driftvote.drift.bands import AccuracyEstimate
 from driftvote.drift.dependence import Dependence, dependence
 from driftvote.drift.detector import DriftDetector
-from driftvote.drift.events import DriftEvent, DriftWarning
+from driftvote.drift.diagnosis import Change
+from driftvote.drift.events import LABELER_KINDS, DriftEvent, DriftWarning
 from driftvote.drift.statistics import BLOCK
 from driftvote.errors import FeedbackError, NotFittedError, SettingError, StateError
 from driftvote.files.state import read_state, write_state
@@ -66,9 +66,6 @@ Chunks = Iterator[Any]
 
 SLICE = 1 << 16
 """Rows that are learned from at once, so that labels that are dropped take little memory."""
-
-LONG = 1 << 15
-"""Rows from which the detector works beside the engine, where there are threads."""
 
 DESCRIBED = 30
 """Labelers up to which `describe` looks for dependence: the pairs of more take seconds."""
@@ -327,25 +324,25 @@ class LabelModel:
             draws = tie_draws("random", self.seed, first, len(codes))
         if batch.verified is not None and self._estimator.learns_from_verified:
             verified = batch.verified[part]
-        detector, scan = stream.detector, None
-        if detector is not None and self.n_jobs > 1 and len(codes) >= LONG:
-            with ThreadPoolExecutor(1) as pool:
-                detector = detector.copy()  # takes the place of the other when both are through
-                scan = pool.submit(detector.scan, codes)
-                labeled = engine.label(codes, draws, verified)
-        else:
-            labeled = engine.label(codes, draws, verified)
-        stream.roster, stream.engine = roster, engine
+        detector, ends_block = stream.detector, first // BLOCK != (first + len(codes)) // BLOCK
+        changes: list[Change] = []
+        if detector is not None:  # it sees the rows first: after an event, windows begin anew
+            if ends_block:
+                detector = detector.fork(len(codes))  # takes the place of the other when all is done
+            changes = detector.scan(codes)
+            if self._rule.restarts:
+                engine.add_floors(
+                    [Floor(change.row + 1, change.since[1]) for change in changes if change.kind in LABELER_KINDS]
+                )
+        labeled = engine.label(codes, draws, verified)
+        stream.roster, stream.engine, stream.detector = roster, engine, detector
         if batch.ids is not None and self._estimator.learns_from_verified:
             stream.ids.add(first, batch.ids[part])
         if stream.ids.by_row:
             stream.ids.forget(engine.n_rows - engine.largest_window)
-        if detector is not None:
-            changes = detector.scan(codes) if scan is None else scan.result()
-            stream.detector = detector
-            if first // BLOCK != (first + len(codes)) // BLOCK:
-                times = None if batch.times is None else batch.times[part]
-                events += detector.report(changes, labeled.estimates.windows, times)
+        if detector is not None and ends_block:
+            times = None if batch.times is None else batch.times[part]
+            events += detector.report(changes, labeled.estimates.windows, times)
         return labeled
 
     def _call_back(self, events: list[DriftEvent]) -> None:

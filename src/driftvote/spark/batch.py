@@ -33,7 +33,8 @@ def label(
 ) -> DataFrame:
     """A DataFrame with key, time, the kept columns and the outputs: what `label_stream` gives for every stream.
 
-    The results are equal to those of one process to the last bit.
+    The results are equal to those of one process to the last bit; for one long stream (`key=None`), to those of a model
+    that does not look for drift events (`false_event_rate=None`).
 
     Parameters
     ----------

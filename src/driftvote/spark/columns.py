@@ -79,9 +79,12 @@ class LabelJob:
 
     def new_model(self) -> LabelModel:
         """A model that has seen nothing and takes class codes, which tasks have made of the votes."""
-        # Tasks use one core each, and drift events are not among the outputs.
+        # Tasks use one core each. Drift events are not among the outputs, so they are looked for only where windows begin
+        # anew after them; not in one long stream, whose blocks cannot know of the events before them.
         codes = {"votes": "snorkel", "n_classes": self.form.n_classes, "classes": None, "abstain": None}
-        return self.model_class(**self.settings | codes | {"n_jobs": 1, "false_event_rate": None})
+        is_needed = bool(self.key) and getattr(self.settings.get("windows"), "restarts", False)
+        rate = self.settings["false_event_rate"] if is_needed else None
+        return self.model_class(**self.settings | codes | {"n_jobs": 1, "false_event_rate": rate})
 
     @property
     def place(self) -> tuple[str, ...]:
