@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from driftvote import AdaptiveLabelModel, Confusion, OneCoin, SettingError, Wind
 from driftvote.core.engine import Floor, estimate_rows
 from driftvote.drift.detector import DriftDetector
 from driftvote.drift.events import LABELER_KINDS
+from test_windows import half_range, naive_tests, naive_window, row_values, rule_for
 
 import naive
 from streams_for_tests import COMPILED, random_chunks, rows_for
@@ -52,8 +55,12 @@ def restless(seed: int, n_rows: int, n: int = 5, n_classes: int = 2, abstain: fl
 
 
 def floors_of(events):
-    """What the events say, by definition: from the row after the event on, nothing from before the change."""
-    return [(event.row + 1, event.since[1]) for event in events if event.kind in LABELER_KINDS]
+    """What the events say, by definition: from the row after an event on, nothing from before the change.
+
+    Rows count from the first block of 64 that holds nothing older on, and those of the last block in any case.
+    """
+    named = [event for event in events if event.kind in LABELER_KINDS]
+    return [(event.row + 1, min(math.ceil(event.since[1] / 64) * 64, event.row - 63)) for event in named]
 
 
 def model_of(name: str, **more) -> AdaptiveLabelModel:
@@ -119,6 +126,31 @@ def test_windows_and_triplets_equal_the_definition(seed, windows):
     assert out.windows.tolist() != [row.window for row in naive.adaptive(votes, votes, naive.Settings(windows=windows))]
 
 
+@pytest.mark.parametrize(("seed", "sizes"), [(1, GRID), (2, [3, 7, 20, 61, 150, 333]), (3, [200, 500, 2000])])
+def test_the_window_after_an_event_by_definition(seed, sizes):
+    """Under the normal bound the next window that does not fit is compared, too, cut to the rows since the event."""
+    beta, delta = 0.02, 0.9
+    votes = restless(seed, rows_for(2500, 700))
+    model = AdaptiveLabelModel(windows=WindowRule(sizes, beta=beta, delta=delta), estimator="triplet")
+    model.set_params(false_event_rate=OFTEN)
+    out = model.label_stream(votes)
+    floors = floors_of(out.events)
+    assert len(floors) >= rows_for(3, 1)
+    values = np.array([row_values(row, 2) for row in votes])
+    rule = rule_for("normal", values.shape[1], len(sizes), beta, delta)
+    cut = 0
+    for t in range(1, len(votes) + 1):
+        first = max((first for row, first in floors if row < t), default=0)
+        count, grid = t - first, list(sizes)
+        following = next((size for size in sizes if size > count), None)
+        if first and following is not None and count > sizes[0]:  # the next window holds what there is
+            grid = [size for size in sizes if size < count] + [count]
+        window = naive_window(naive_tests(values[first:t], grid, half_range(2), rule), grid, count)
+        assert out.windows[t - 1] == window, t
+        cut += window not in sizes
+    assert cut > rows_for(200, 50)
+
+
 @compiled
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "random abstentions"])
 def test_a_fit_is_that_of_the_rows_of_its_window(name):
@@ -127,7 +159,9 @@ def test_a_fit_is_that_of_the_rows_of_its_window(name):
     out = model.label_stream(votes)
     assert len(floors_of(out.events)) >= 3
     assert_no_row_from_before(out)
-    begins = np.flatnonzero(np.r_[True, (np.diff(out.windows) != 0) | (np.diff(out.accuracies, axis=0) != 0).any(axis=1)])
+    begins = np.flatnonzero(
+        np.r_[True, (np.diff(out.windows) != 0) | (np.diff(out.accuracies, axis=0) != 0).any(axis=1)]
+    )
     rows_of_floors = {row for row, _ in floors_of(out.events) if row < len(votes)}
     assert rows_of_floors <= set(begins.tolist())  # fitted anew at each of them
     for row in begins.tolist():
@@ -152,7 +186,9 @@ def test_neither_chunks_nor_saving_nor_copies_show(name, tmp_path):
             elif rng.random() < 0.2:
                 model.predict(votes[:3])
         for field in FIELDS:
-            assert np.array_equal(np.concatenate([getattr(part, field) for part in found]), getattr(whole, field)), field
+            assert np.array_equal(np.concatenate([getattr(part, field) for part in found]), getattr(whole, field)), (
+                field
+            )
         assert model.events == whole.events
     model = model_of(name)
     steps = [model.update(row) for row in votes]
@@ -246,7 +282,9 @@ def test_a_change_of_the_class_balance_keeps_the_window():
     votes = np.where(rng.random((6000, 6)) < 0.85, truth, 1 - truth)
     out = AdaptiveLabelModel().label_stream(votes)
     assert [event.kind for event in out.events] == ["class balance"]
-    assert np.array_equal(out.windows, AdaptiveLabelModel(windows=WindowRule(restart=False)).label_stream(votes).windows)
+    assert np.array_equal(
+        out.windows, AdaptiveLabelModel(windows=WindowRule(restart=False)).label_stream(votes).windows
+    )
 
 
 @compiled
@@ -275,7 +313,7 @@ def test_floors_that_no_fit_needs_are_dropped():
     model = model_of("default")
     out = model.label_stream(votes)
     assert len(floors_of(out.events)) >= 20
-    header, arrays = model.to_state()
+    _, arrays = model.to_state()
     spare = 64  # rows that a fit of 1,024 rows may be old
     assert [Floor(*floor) for floor in arrays["floors"].tolist()][-1] == Floor(*floors_of(out.events)[-1])
     assert (arrays["floors"][1:, 0] >= len(votes) - spare).all()
@@ -287,7 +325,8 @@ def test_wide_panels_without_stored_totals(monkeypatch):
     from driftvote.core import state
 
     votes = restless(11, 1500)
-    settings = {"windows": [600, 1024], "estimator": "triplet", "false_event_rate": OFTEN}
+    rule = WindowRule([600, 1024], bound="bernstein")  # under the normal bound such windows are not cut, see `is_cut`
+    settings = {"windows": rule, "estimator": "triplet", "false_event_rate": OFTEN}
     whole = AdaptiveLabelModel(**settings).label_stream(votes)
     assert (whole.windows[floors_of(whole.events)[0][0] :] < 600).any()
     monkeypatch.setattr(state, "TOTALS_BYTES", 0)

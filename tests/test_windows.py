@@ -10,7 +10,7 @@ import pytest
 
 from driftvote import AdaptiveLabelModel, WindowGrid, WindowRule, theory
 from driftvote.core.state import empty_state, n_pairs, rebuild_state
-from driftvote.core.windows import BOUNDS, Comparison, current_level, threshold
+from driftvote.core.windows import BOUNDS, Comparison, current_window, threshold
 from driftvote.streams import simulate
 
 import naive
@@ -284,7 +284,8 @@ def test_steps_that_cannot_fail_do_not(bound):
         for level in range(n_certain + 1):
             rows = np.array([older] * (sizes[level + 1] - sizes[level]) + [newer] * sizes[level], np.int8)
             state = rebuild_state(rows, np.full(len(rows), -1), len(rows), empty_state(sizes, 3, 2, 1, 0))
-            chosen = current_level(state, patient)
+            chosen, rows = current_window(state, patient)
+            assert rows == sizes[chosen]
             assert chosen == level + 1 or level == n_certain
         refused.append(chosen == n_certain)
     # The last one was not certain, and the steepest change is refused there or soon after.
@@ -296,7 +297,7 @@ def test_steps_that_cannot_fail_do_not(bound):
 def test_skipping_the_steps_that_cannot_fail_does_not_show(sizes, bound):
     votes = random_stream(4, rows_for(1500, 300), 4, 2, 0.1, blocks=5)
     models = [
-        AdaptiveLabelModel(windows=kind(sizes, bound, beta=0.1, delta=0.9), estimator="triplet")
+        AdaptiveLabelModel(windows=kind(sizes, bound, beta=0.1, delta=0.9), estimator="triplet", false_event_rate=1e-4)
         for kind in (WindowRule, PatientRule)
     ]
     assert models[0].windows.tests(4, 2).n_certain > 0

@@ -12,7 +12,8 @@ What happens to a row
 2. **Choose the window** (`windows.choose_window`), if that is due. The window rule starts from the smallest window and
    takes the next one as long as no pair agreement changes by more than a threshold. There are three thresholds
    (`BOUNDS`); their formulas are in `driftvote.theory`. A `FixedWindow` takes the place of the rule in fixed-window
-   models.
+   models. The drift detector sees rows before the engine does; from the row after an event on, no window holds rows
+   from before the change (`Floor`).
 3. **Fit the label model to the window** (`fit_window`), if that is due. A label model (in the public interface an
    estimator) estimates from the votes of the window how reliable each labeler is. `majority` learns nothing, `triplet`
    (the paper's) needs the sums of the window only; `one_coin` and `confusion` (the default) run EM over the distinct
@@ -26,8 +27,9 @@ When choices and fits are due
 -----------------------------
 The schedule depends on the row number only, so results do not depend on how rows are cut into chunks. The window is
 chosen in each of the first `refresh` rows, then every `refresh` rows (32 by default, 1 for `triplet`). A window is
-fitted again when about a sixteenth of it is new; before a window is full, a sixteenth of the rows there are. Label
-models with `fits_every_row` are fitted at every row. Each fit starts from nothing, never from the fit before.
+fitted again when about a sixteenth of it is new; before a window is full, a sixteenth of the rows there are. Where a
+floor takes effect, the window is chosen and fitted at once. Label models with `fits_every_row` are fitted at every
+row. Each fit starts from nothing, never from the fit before.
 
 Finite memory
 -------------
@@ -35,7 +37,8 @@ The label of a row depends on the last `Engine.memory_rows` rows, on the row's n
 window, plus the rows that a fit may be old. So memory is bounded, a model forgets any past, a labeler can join (the
 remembered rows are replayed with an empty column), a saved state is the last rows and the last fit, and a block of a
 long stream can be labeled anywhere given the rows before it (`Engine.start_at`). Verified classes belong to remembered
-rows. The exception is a window of all the past: it keeps totals and no rows.
+rows; drift events and the floors that they set are recorded beside them. The exception is a window of all the past: it
+keeps totals and no rows.
 
 How one loop serves every label model
 -------------------------------------

@@ -48,7 +48,7 @@ from driftvote.core.windows import (
     WindowTest,
     WindowTests,
     choose_window,
-    current_level,
+    current_window,
     explain_choice,
 )
 
@@ -132,7 +132,7 @@ def label_rows(
     """Learn from each row, then label it; return the place of the last fit.
 
     `fits` begins with the fit so far; new ones follow. `verified` holds the verified classes of the rows, or is
-    empty; the caller gives such rows their labels. `draws` settle ties. `floors` (row, first) take effect in this chunk.
+    empty; the caller gives such rows their labels. `draws` settle ties. `floors` (row, first) are those to come.
     """
     support = np.empty(state.n_classes, np.int64)
     place, n_floors = 0, 0
@@ -424,10 +424,10 @@ class Engine:
 
     def window_sums(self) -> tuple[Ints, Ints, int]:
         """Return pair agreements times K - 1 and votes over the window that the rule chooses now, and its rows."""
-        level = current_level(self._state, self._tests)
+        level, rows = current_window(self._state, self._tests)
         sums = self._state.sums[level]
         agreements, votes = sums[: n_pairs(self.n_labelers)].copy(), sums[-self.n_labelers :].copy()
-        return agreements, votes, min(int(self._state.sizes[level]), self.n_rows - int(self._state.floor[0]))
+        return agreements, votes, rows
 
     def explain_window(self, names: Sequence[str]) -> list[WindowTest]:
         """Return the comparisons behind the current window."""

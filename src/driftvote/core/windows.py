@@ -22,7 +22,7 @@ import numpy as np
 from driftvote import settings, theory
 from driftvote.arrays import Floats, Ints
 from driftvote.core.jit import inner, jit
-from driftvote.core.state import ALL_PAST, StreamState, n_pairs, n_pairs_of, rows_that_count, sum_window
+from driftvote.core.state import ALL_PAST, StreamState, n_pairs, n_pairs_of, rows_of_window, rows_that_count, sum_window
 from driftvote.errors import SettingError
 
 LARGEST_WINDOW = 2**27
@@ -46,6 +46,8 @@ class WindowTests(NamedTuple):
     far: Ints
     limit: Ints
     n_certain: int  # so many steps, from the first on, pass whatever the rows are
+    factor: float  # of `theory.threshold`, for the normal bound
+    beta: float
 
 
 class Comparison(NamedTuple):
@@ -118,6 +120,27 @@ def gap_accepted(level: int, state: StreamState, tests: WindowTests) -> bool:
 
 
 @inner
+def is_cut(level: int, state: StreamState, tests: WindowTests) -> bool:
+    """Return whether window level + 1 does not fit, but is compared, cut to the rows that count.
+
+    After a floor only, where every row is wanted, under the normal bound, whose threshold takes any two windows.
+    """
+    n_near = state.sizes.shape[0] - state.lags.shape[0]  # to sum up others that are cut, all rows would be counted
+    is_due = state.floor[0] > 0 and tests.bound == NORMAL and level + 1 < n_near
+    return is_due and state.sizes[level] < rows_that_count(state) < state.sizes[level + 1]
+
+
+@jit
+def compare_windows(level: int, state: StreamState, tests: WindowTests) -> Comparison:
+    """Return the comparison of window level with the next one, which may be cut."""
+    r, wide, plain = state.sizes[level], state.sizes[level + 1], tests.plain[level]
+    if is_cut(level, state, tests):
+        wide = rows_that_count(state)
+        plain = tests.factor * (2.0 * tests.beta / math.sqrt(r) + math.sqrt((1.0 - r / wide) / r))
+    return Comparison(r, wide, tests.bound, plain, tests.by_spread[level], tests.by_range[level])
+
+
+@inner
 def accepts(level: int, state: StreamState, tests: WindowTests) -> bool:
     """Return whether window level + 1 is accepted after window level; the sums of both are there."""
     if tests.bound == MCDIARMID:
@@ -125,14 +148,7 @@ def accepts(level: int, state: StreamState, tests: WindowTests) -> bool:
     near, wide = state.sums[level], state.sums[level + 1]
     pairs, n_classes = n_pairs_of(state), state.n_classes
     scale = n_classes - 1
-    step = Comparison(
-        state.sizes[level],
-        state.sizes[level + 1],
-        tests.bound,
-        tests.plain[level],
-        tests.by_spread[level],
-        tests.by_range[level],
-    )
+    step = compare_windows(level, state, tests)
     for pair in range(pairs):
         both = wide[pairs + pair]
         agreed = (wide[pair] + both) // n_classes
@@ -149,7 +165,7 @@ def choose_window(state: StreamState, tests: WindowTests) -> int:
     while level < tests.n_certain and state.sizes[level + 1] <= count:
         level += 1
     summed = -1  # the last window that was summed
-    while level < last and state.sizes[level + 1] <= count:
+    while level < last and (state.sizes[level + 1] <= count or is_cut(level, state, tests)):
         if abs(state.settled[level]) >= seen:
             if state.settled[level] < 0:
                 break
@@ -167,16 +183,17 @@ def choose_window(state: StreamState, tests: WindowTests) -> int:
 
 
 @jit
-def current_level(state: StreamState, tests: WindowTests) -> int:
-    """Return the index of the window that the rule chooses now."""
-    return choose_window(state, tests)
+def current_window(state: StreamState, tests: WindowTests) -> tuple[int, int]:
+    """Return the index of the window that the rule chooses now, and its rows."""
+    level = choose_window(state, tests)
+    return level, rows_of_window(level, state)
 
 
 @jit
 def sum_all_windows(state: StreamState) -> None:
-    """Sum up every window that is not larger than the rows that count."""
+    """Sum up every window that may be compared."""
     for level in range(state.sizes.shape[0]):
-        if state.sizes[level] <= rows_that_count(state):
+        if level == 0 or state.sizes[level - 1] < rows_that_count(state):
             sum_window(level, state)
 
 
@@ -355,7 +372,9 @@ class WindowRule:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, as a state file holds them."""
-        return {name: getattr(self, name) for name in ("bound", "beta", "delta", "restart")} | {"sizes": list(self.grid)}
+        return {name: getattr(self, name) for name in ("bound", "beta", "delta", "restart")} | {
+            "sizes": list(self.grid)
+        }
 
 
 @dataclass(frozen=True)
@@ -373,7 +392,7 @@ class FixedWindow:
     def tests(self, n_labelers: int, n_classes: int) -> WindowTests:
         """Return no comparisons."""
         none, whole = np.zeros(0), np.zeros(0, np.int64)
-        return WindowTests(MCDIARMID, none, none, none, whole, whole, whole, 0)
+        return WindowTests(MCDIARMID, none, none, none, whole, whole, whole, 0, 0.0, 0.0)
 
 
 @lru_cache(maxsize=128)
@@ -402,6 +421,8 @@ def _window_tests(
         far=np.array([far for _, far, _ in exact], np.int64),
         limit=np.array([limit for _, _, limit in exact], np.int64),
         n_certain=next((k for k, passes in enumerate(certain) if not passes), len(certain)),
+        factor=factor,
+        beta=beta,
     )
 
 
@@ -440,7 +461,8 @@ def explain_choice(state: StreamState, tests: WindowTests, names: Sequence[str])
     steps: list[WindowTest] = []
     sum_all_windows(state)
     for level in range(len(state.sizes) - 1):
-        r, big = int(state.sizes[level]), int(state.sizes[level + 1])
+        step = compare_windows(level, state, tests)
+        r, big = int(step.rows), int(step.next_rows)
         if big > state.clock[0] - state.floor[0] or (steps and not steps[-1].accepted):
             break
         near, wide = state.sums[level, : len(pairs)], state.sums[level + 1, : len(pairs)]
@@ -456,8 +478,6 @@ def explain_choice(state: StreamState, tests: WindowTests, names: Sequence[str])
             agreed = (wide + both) / k
             means = wide / (big * scale)
             variances = np.maximum(0.0, (agreed + (both - agreed) / scale**2) / big - means * means)
-            terms = (float(part[level]) for part in (tests.plain, tests.by_spread, tests.by_range))
-            step = Comparison(r, big, tests.bound, *terms)
             limits = np.array([threshold(variance, k / (2.0 * scale), step) for variance in variances.tolist()])
             differences = np.abs(means - near / (r * scale))
             worst = int((differences - limits).argmax())

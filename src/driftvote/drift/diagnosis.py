@@ -85,6 +85,11 @@ class Change:
     votes: Floats  # (2, labelers): share of the rows on which a labeler votes
     balance: Floats  # (2, classes): of the rows on which one class leads, the share of each
 
+    @property
+    def settled(self) -> int:
+        """The first row of the blocks that hold nothing from before the change; the last block always is one."""
+        return min(-(-self.since[1] // BLOCK) * BLOCK, self.row + 1 - BLOCK)
+
 
 def diagnose(
     rows: Codes, first_row: int, n_classes: int, found: Finding, threshold: float, estimate: EstimateFunction

@@ -331,9 +331,8 @@ class LabelModel:
                 detector = detector.fork(len(codes))  # takes the place of the other when all is done
             changes = detector.scan(codes)
             if self._rule.restarts:
-                engine.add_floors(
-                    [Floor(change.row + 1, change.since[1]) for change in changes if change.kind in LABELER_KINDS]
-                )
+                moved = [change for change in changes if change.kind in LABELER_KINDS]
+                engine.add_floors([Floor(change.row + 1, change.settled) for change in moved])
         labeled = engine.label(codes, draws, verified)
         stream.roster, stream.engine, stream.detector = roster, engine, detector
         if batch.ids is not None and self._estimator.learns_from_verified:
@@ -409,7 +408,7 @@ class LabelModel:
 
         `before` holds class codes, -1 for an abstention, with a column for each declared labeler (with `groups`, for
         each member): all rows of the stream so far, or at least `memory_rows` of them. The labels that follow are
-        those of a model that has seen all rows.
+        those of a model that has seen all rows, unless windows begin anew at drift events that came before.
 
         >>> from driftvote import FixedWindowLabelModel
         >>> votes = np.random.default_rng(0).integers(0, 2, (100, 3)).astype(np.int8)

@@ -79,8 +79,8 @@ class LabelJob:
 
     def new_model(self) -> LabelModel:
         """A model that has seen nothing and takes class codes, which tasks have made of the votes."""
-        # Tasks use one core each. Drift events are not among the outputs, so they are looked for only where windows begin
-        # anew after them; not in one long stream, whose blocks cannot know of the events before them.
+        # Tasks use one core each. Drift events are no output; they are looked for only where windows begin anew after
+        # them, and not in one long stream, whose blocks cannot know of the events before them.
         codes = {"votes": "snorkel", "n_classes": self.form.n_classes, "classes": None, "abstain": None}
         is_needed = bool(self.key) and getattr(self.settings.get("windows"), "restarts", False)
         rate = self.settings["false_event_rate"] if is_needed else None
