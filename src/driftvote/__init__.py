@@ -7,7 +7,7 @@
 """
 
 from driftvote._version import __version__
-from driftvote.core.label_models import Confusion, Majority, OneCoin, Triplet
+from driftvote.core.label_models import Confusion, Majority, Mixture, OneCoin, Triplet, Wawa
 from driftvote.core.windows import WindowGrid, WindowRule, WindowTest
 from driftvote.drift.bands import AccuracyEstimate
 from driftvote.drift.detector import DriftDetector
@@ -55,6 +55,7 @@ __all__ = [
     "Majority",
     "MajorityLabelModel",
     "MissingExtraError",
+    "Mixture",
     "NotFittedError",
     "OneCoin",
     "OrderError",
@@ -64,6 +65,7 @@ __all__ = [
     "StepCertificate",
     "Triplet",
     "VoteError",
+    "Wawa",
     "WindowGrid",
     "WindowRule",
     "WindowTest",

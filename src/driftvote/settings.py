@@ -72,15 +72,23 @@ def n_rows(name: str, value: int, most: int = 2**62) -> int:
     return count
 
 
-def class_shares(value: Any) -> tuple[float, ...] | None:
-    """Return the class balance: a share above 0 for each class, together 1; None to estimate it."""
-    if value is None:
-        return None
+def class_balance(value: Any, words: tuple[str, ...] = ("estimated", "even")) -> str | tuple[float, ...]:
+    """Return the class balance: a share above 0 for each class, together 1, or a word; None stands for the first."""
+    if value is None or (isinstance(value, str) and value in words):
+        return value or words[0]
     many = isinstance(value, Iterable) and not isinstance(value, (str, dict))
     shares = tuple(_number("class_balance", share) for share in value) if many else ()
     if not shares or not all(0.0 < share < 1.0 for share in shares) or abs(sum(shares) - 1.0) > 1e-6:
-        raise SettingError(f"class_balance must be shares above 0 that add up to 1, not {shorten(value)}")
+        choice = " or ".join(repr(word) for word in words)
+        raise SettingError(f"class_balance must be {choice}, or shares above 0 that add up to 1, not {shorten(value)}")
     return shares
+
+
+def boolean(name: str, value: bool) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool):
+        raise SettingError(f"{name} must be True or False, not {shorten(value)}")
+    return value
 
 
 def event_rate(value: Number | None) -> float | None:

@@ -23,6 +23,7 @@ from driftvote.core.label_models.interface import (
     concat_fits,
     fill_tables,
     fit_window,
+    follows_agreements,
     label_row,
     select_fit,
 )
@@ -39,6 +40,7 @@ from driftvote.core.state import (
     rows_of_window,
     state_of_rows,
     store_totals,
+    sum_window,
     widen_totals,
 )
 from driftvote.core.voting import EQUAL_WEIGHT, accuracy_at_weight
@@ -73,6 +75,7 @@ class Schedule(NamedTuple):
 
     refresh: int  # rows between two choices of the window
     periods: Ints  # (windows,): rows between two fits, by window; multiples of `refresh`
+    gated: bool  # whether the label model decides if the window rule counts
 
 
 class Outputs(NamedTuple):
@@ -115,6 +118,38 @@ def new_repeats(n_rows: int, state: StreamState, refresh: int) -> Repeats:
     return Repeats(np.zeros(size, np.int64), np.empty(size, np.int64), np.empty((size, state.n_classes)))
 
 
+@inner
+def fit_if_due(
+    anew: bool,
+    row: int,
+    state: StreamState,
+    tests: WindowTests,
+    schedule: Schedule,
+    settings: Any,
+    tables: Any,
+    fit: Any,
+) -> bool:
+    """Fit the label model if that is due, or `anew`; return whether it was.
+
+    Where the label model decides if agreements tell about accuracies (`gated`), it is fitted to the largest window
+    first. If they do not, that is the fit, and the window rule is not asked until the largest window is due again.
+    """
+    largest = state.sizes.shape[0] - 1
+    done = schedule.gated and (anew or is_fit_due(row, largest, state, schedule))
+    if done:
+        sum_window(largest, state)
+        fit_window(settings, state, largest, rows_of_window(largest, state), tables, fit)
+        state.follows[0] = follows_agreements(settings, fit)
+    if schedule.gated and state.follows[0] == 0:
+        return done
+    level = choose_window(state, tests)
+    shorter = rows_of_window(level, state) < rows_of_window(largest, state)
+    if (done and shorter) or (not done and (anew or is_fit_due(row, level, state, schedule))):
+        fit_window(settings, state, level, rows_of_window(level, state), tables, fit)
+        done = True
+    return done
+
+
 @jit
 def label_rows(
     rows: Codes,
@@ -154,11 +189,10 @@ def label_rows(
         if verified.shape[0] > 0:
             state.verified[slot] = verified[t]
         if on_stride or row < schedule.refresh or not fitted or new_floor:
-            level = choose_window(state, tests)
-            if not fitted or new_floor or is_fit_due(row, level, state, schedule):
+            next_fit = select_fit(settings, fits, place + 1)
+            if fit_if_due(not fitted or new_floor, row, state, tests, schedule, settings, tables, next_fit):
                 place += 1
-                fit = select_fit(settings, fits, place)
-                fit_window(settings, state, level, rows_of_window(level, state), tables, fit)
+                fit = next_fit
                 fill_tables(settings, fit, tables)
                 fitted = True
         out.places[t] = place
@@ -191,10 +225,9 @@ def predict_rows(
 
 
 @jit
-def fit_now(state: StreamState, tests: WindowTests, settings: Any, tables: Any, fits: Any) -> None:
+def fit_now(state: StreamState, tests: WindowTests, schedule: Schedule, settings: Any, tables: Any, fits: Any) -> None:
     """Choose the window after the rows seen so far and fit it; the result is the first fit."""
-    level = choose_window(state, tests)
-    fit_window(settings, state, level, rows_of_window(level, state), tables, select_fit(settings, fits, 0))
+    fit_if_due(True, state.clock[0] - 1, state, tests, schedule, settings, tables, select_fit(settings, fits, 0))
 
 
 @dataclass(frozen=True)
@@ -302,7 +335,7 @@ class Engine:
         self._tests = rule.tests(n_labelers, n_classes)
         self._settings = self.panel.settings
         sizes = np.array(rule.grid, np.int64)
-        self._schedule = Schedule(estimator.refresh, estimator.fit_periods(sizes))
+        self._schedule = Schedule(estimator.refresh, estimator.fit_periods(sizes), estimator.gates_window)
         self._tables = estimator.new_tables(self._settings, n_labelers)
         self._fit = self.panel.empty_fits(1)
         self._stale = False  # a row was verified, or a floor set, since the fit
@@ -453,7 +486,7 @@ class Engine:
     def _refit(self) -> None:
         """Fit again after a row was verified or a floor set; the result is the same until the next row."""
         self._set_fit(self.panel.empty_fits(1))
-        fit_now(self._state, self._tests, self._settings, self._tables, self._fit)
+        fit_now(self._state, self._tests, self._schedule, self._settings, self._tables, self._fit)
         self._tables.ready[0] = 0
 
     def _set_fit(self, fit: Any) -> None:
@@ -512,6 +545,8 @@ class Engine:
         state = {"rows": self._state.ring[slots], "verified": self._state.verified[slots], "clock": self._state.clock}
         if not self.keeps_rows:
             state["totals"] = self._state.now
+        if self._schedule.gated:
+            state["follows"] = self._state.follows
         if self._floors:
             state["floors"] = np.array(self._floors, np.int64)
         return state | {f"fit_{name}": part for name, part in self._fit._asdict().items()}
@@ -535,6 +570,9 @@ class Engine:
             check_array(arrays, "totals", np.int64, self._state.now.shape)
             self._state.now[:] = arrays["totals"]
             self._state.clock[:] = seen
+        if self._schedule.gated:
+            check_array(arrays, "follows", np.int64, (1,))
+            self._state.follows[:] = arrays["follows"]
         kind = type(self._fit)
         self._set_fit(kind(*(arrays[f"fit_{name}"].copy() for name in self._fit._fields)))
 
@@ -544,7 +582,8 @@ def estimate_rows(estimator: Estimator, rows: Codes, n_classes: int, diluted: bo
     panel = Panel(estimator, rows.shape[1], n_classes, diluted)
     state, fits = state_of_rows(rows, n_classes, estimator.refresh), panel.empty_fits(1)
     tables = estimator.new_tables(panel.settings, panel.n_labelers)
-    fit_now(state, FixedWindow(len(rows)).tests(panel.n_labelers, n_classes), panel.settings, tables, fits)
+    tests = FixedWindow(len(rows)).tests(panel.n_labelers, n_classes)
+    fit_now(state, tests, Schedule(estimator.refresh, np.ones(1, np.int64), False), panel.settings, tables, fits)
     return Estimates(panel, fits, np.zeros(1, np.int64))
 
 

@@ -49,6 +49,7 @@ class StreamState(NamedTuple):
     settled: Ints  # (windows - 1,): until which row a comparison is decided, see `windows.gap_accepted`; not saved
     clock: Ints  # (1,): rows seen
     floor: Ints  # (1,): the first row that counts, where the last drift event began; 0 before there is one
+    follows: Ints  # (1,): 0 where the label model says that the window rule does not count: every row since the floor
     sizes: Ints  # (windows,): window sizes, increasing
     stride: int
     n_classes: int
@@ -232,6 +233,7 @@ def empty_state(sizes: Sequence[int] | Ints, n_labelers: int, n_classes: int, st
         settled=np.zeros(len(sizes) - 1, np.int64),
         clock=np.zeros(1, np.int64),
         floor=np.zeros(1, np.int64),
+        follows=np.ones(1, np.int64),
         sizes=sizes,
         stride=stride,
         n_classes=n_classes,

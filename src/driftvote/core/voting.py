@@ -90,6 +90,19 @@ def pick_likeliest(support: Ints, votes: int, draw: float, proba: Floats) -> int
 
 
 @inner
+def add_majority(support: Ints, weight: float, scores: Floats) -> None:
+    """Add `weight` to the class with the most votes; classes that tie share it."""
+    top, leaders = 0, 0
+    for c in range(support.shape[0]):
+        if support[c] > top:
+            top, leaders = support[c], 0
+        leaders += support[c] == top
+    for c in range(support.shape[0]):
+        if support[c] == top:
+            scores[c] += weight / leaders
+
+
+@inner
 def largest(scores: Floats) -> float:
     """Return the largest of a few numbers; NumPy's own takes as long as an exponential."""
     best = scores[0]

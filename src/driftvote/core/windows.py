@@ -161,6 +161,9 @@ def accepts(level: int, state: StreamState, tests: WindowTests) -> bool:
 def choose_window(state: StreamState, tests: WindowTests) -> int:
     """Return the index of the window that the rule stops at, after the rows seen so far; its sums are then there."""
     seen, count, last = state.clock[0], rows_that_count(state), state.sizes.shape[0] - 1
+    if state.follows[0] == 0:
+        sum_window(last, state)
+        return last
     level = 0
     while level < tests.n_certain and state.sizes[level + 1] <= count:
         level += 1

@@ -19,7 +19,7 @@ from driftvote import settings
 from driftvote.arrays import Arrays, Bools, Codes, Floats, Ints, code_dtype
 from driftvote.core.engine import estimate_rows
 from driftvote.core.jit import inner, jit
-from driftvote.core.label_models import Confusion
+from driftvote.core.label_models import Mixture
 from driftvote.drift.bands import AccuracyEstimate
 from driftvote.drift.diagnosis import SIDE_ROWS, Change, EstimateFunction, Finding, diagnose, labeler_changes
 from driftvote.drift.events import DriftEvent, DriftWarning, Time
@@ -444,8 +444,8 @@ class DriftDetector:
 def _estimate_by_default_model(n_classes: int, rows: Codes) -> AccuracyEstimate:
     """Return the accuracies by the default label model, fitted to these rows alone."""
     filled = bool(rows.min() < -1)
-    accuracies = estimate_rows(Confusion(), rows, n_classes, filled).accuracies[0]
-    return AccuracyEstimate.of_rows(accuracies, rows, n_classes, filled, "confusion")
+    accuracies = estimate_rows(Mixture(), rows, n_classes, filled).accuracies[0]
+    return AccuracyEstimate.of_rows(accuracies, rows, n_classes, filled, "em")
 
 
 @jit

@@ -6,11 +6,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import fields, replace
 from typing import Any, ClassVar
 
-import numpy as np
-
 from driftvote import settings, theory
 from driftvote.arrays import Floats
-from driftvote.core.label_models import ESTIMATORS, Confusion, Estimator
+from driftvote.core.label_models import ESTIMATORS, EmEstimator, Estimator, Mixture
 from driftvote.core.windows import WindowGrid, WindowRule, WindowTest
 from driftvote.drift.events import DriftEvent
 from driftvote.errors import DriftvoteError, SettingError
@@ -85,7 +83,7 @@ class AdaptiveLabelModel(LabelModel):
     (4, 4)
     """
 
-    _resolved_defaults: ClassVar[dict[str, Any]] = {"windows": WindowRule(), "estimator": Confusion(), "n_classes": 2}
+    _resolved_defaults: ClassVar[dict[str, Any]] = {"windows": WindowRule(), "estimator": Mixture(), "n_classes": 2}
 
     def __init__(
         self,
@@ -96,7 +94,7 @@ class AdaptiveLabelModel(LabelModel):
         abstain: Hashable = None,
         labelers: Sequence[object] | None = None,
         windows: WindowRule | Iterable[int] | None = None,
-        estimator: Estimator | str = "confusion",
+        estimator: Estimator | str = "mixture",
         abstentions: str = "zero",
         tie_break_policy: str = "abstain",
         seed: int = 0,
@@ -179,18 +177,18 @@ class AdaptiveLabelModel(LabelModel):
     @property
     def confusions(self) -> Floats:
         """How each labeler votes on each class: labelers x classes x (classes + 1), the last column abstains."""
-        return np.asarray(self._last_fit().theta[0])
+        return self._em_estimator().confusions(self._current().fits)[0]
 
     @property
     def estimated_class_balance(self) -> Floats:
         """Share of each class in the window."""
-        return np.asarray(self._last_fit().balance[0])
+        return self._em_estimator().class_shares(self._current().fits)[0]
 
-    def _last_fit(self) -> Any:
+    def _em_estimator(self) -> EmEstimator:
         self._fitted_engine()
-        if self.estimator.name != "confusion":
-            raise DriftvoteError("only estimator='confusion' estimates how labelers vote on each class")
-        return self._current().fits
+        if not isinstance(self.estimator, EmEstimator):
+            raise DriftvoteError(f"estimator={self.estimator.name!r} does not estimate how labelers vote on each class")
+        return self.estimator
 
     def why_window(self) -> list[WindowTest]:
         """Return the comparisons behind the current window: which larger one was refused, and by which pair.

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from driftvote import settings
 from driftvote.arrays import Arrays, Codes, Floats, Ints, code_dtype
 from driftvote.core.engine import NO_CLASSES, Engine, Estimates, Floor, Labeled, equal_vote, estimate_rows
-from driftvote.core.label_models import Confusion, Estimator
+from driftvote.core.label_models import Estimator, Mixture
 from driftvote.core.state import agreement_matrix
 from driftvote.core.voting import NO_DRAWS, TIE_POLICIES, tie_draws
 from driftvote.core.windows import FixedWindow, WindowRule
@@ -389,7 +389,7 @@ class LabelModel:
             first_row=first_row,
             estimate=partial(
                 _estimate_accuracies,
-                self._estimator if self._estimator.bands else Confusion(),
+                self._estimator if self._estimator.bands else Mixture(),
                 self._form.n_classes,
                 self.abstentions == "random",
             ),

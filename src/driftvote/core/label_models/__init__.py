@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from driftvote.core.label_models.confusion import Confusion
+from driftvote.core.label_models.confusion import Confusion, EmEstimator
 from driftvote.core.label_models.interface import Estimator
 from driftvote.core.label_models.majority import Majority
+from driftvote.core.label_models.mixture import Mixture
 from driftvote.core.label_models.one_coin import OneCoin
 from driftvote.core.label_models.triplet import Triplet
+from driftvote.core.label_models.wawa import Wawa
 
-ESTIMATORS: dict[str, type[Estimator]] = {kind.name: kind for kind in (Confusion, Triplet, OneCoin, Majority)}
+ESTIMATORS: dict[str, type[Estimator]] = {
+    kind.name: kind for kind in (Mixture, Confusion, OneCoin, Wawa, Triplet, Majority)
+}
 
-__all__ = ["ESTIMATORS", "Confusion", "Estimator", "Majority", "OneCoin", "Triplet"]
+__all__ = ["ESTIMATORS", "Confusion", "EmEstimator", "Estimator", "Majority", "Mixture", "OneCoin", "Triplet", "Wawa"]

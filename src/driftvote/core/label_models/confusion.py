@@ -1,8 +1,7 @@
-"""The default label model: how each labeler votes, or abstains, on each class, fitted to a window by EM.
+"""How each labeler votes, or abstains, on each class: tables fitted to a window by EM from the majority vote.
 
-Three corrections follow the fit (docs/estimators.md has the reason and the measurement of each): class-conditional and
-one-coin labelers are blended by the evidence for either; rows lean on their majority as far as the fit fails to
-explain the agreements (the misfit); and where labelers err together, further votes of a row count less.
+Given the class, labelers vote independently of each other. A labeler that is right as often on every class
+(`one_coin.py`) is the special case in which the tables are pooled over the classes; it shares all kernels.
 """
 
 from __future__ import annotations
@@ -10,126 +9,86 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from driftvote import settings as checks
 from driftvote.arrays import Codes, Floats, Ints
-from driftvote.core.jit import inner, jit
-from driftvote.core.label_models import interface
-from driftvote.core.label_models.interface import KERNELS, Estimator
+from driftvote.core.jit import inner
+from driftvote.core.label_models.interface import KERNELS, Estimator, always_follow
 from driftvote.core.patterns import Patterns, find_patterns, start_from_majority
-from driftvote.core.state import StreamState, n_pairs_of, vote_of
-from driftvote.core.voting import count_votes, largest, pick_likeliest, to_probabilities
+from driftvote.core.state import StreamState, vote_of
+from driftvote.core.voting import add_majority, count_votes, pick_likeliest, to_probabilities
 from driftvote.errors import SettingError
 
-# Each figure is argued for in docs/estimators.md, from the streams of docs/quality.md.
 STEPS = 24
 EVEN_STEPS = 4  # first steps with all classes as likely: a lopsided majority must not settle the balance
 SMOOTHING = 4.0  # rows' worth of "right 7 times in 10", for each labeler and class
 PRIOR_SKILL = 0.7
 BALANCE_ROWS = 5.0  # rows' worth of "all classes as likely"
-CHECKED = 0.1  # share of a labeler's votes that two others must have voted on, or it is trusted less
-VERIFIED = 2.0  # rows that a verified row counts as, of how labelers vote on its class
-FEW, ENOUGH = 0.01, 0.05  # shares of verified rows up to which it counts as one, and from which it counts as so many
-SETTLED = 1e-3  # no probability moves by more: the fit is done
-
-ANCHOR = 40.0  # log-odds that the majority of a row adds, for each unit of misfit
-HEAVIEST_ANCHOR = 4.0  # and at most: no majority is beyond doubt
-ANCHOR_ROWS = 4.0  # the misfit of a handful of rows is noise: so many rows halve it
-CROWDING = 2.0  # how much a unit of misfit makes each further vote of a row a repetition
-CHANCE_SHARE = 0.25  # share of the binomial variance that a fit leaves in an agreement
-ANCHOR_SHARES = (1.0, 0.5, 0.25, 0.0)  # shares of the misfit that verified rows can choose from
-CLEARLY = 2.0  # standard deviations by which a smaller share must label more of them right
+SETTLED = 2e-3  # no probability moves by more: the fit is done
 
 
-class ConfusionSettings(NamedTuple):
+class EmSettings(NamedTuple):
     """The settings in the form that kernels need."""
 
-    given: Floats  # (classes,): the class balance, or -1 to estimate it
+    pooled: bool  # one accuracy for each labeler, whatever the class
+    silence: bool  # abstaining depends on the class; otherwise it says nothing
+    estimated: bool  # the class balance is estimated; otherwise it is `given`
+    even_steps: int  # first steps with all classes as likely, where the balance is estimated
+    steps: int
+    pull: float  # log-odds that the majority of a row adds to its class
+    given: Floats  # (classes,)
 
 
-class ConfusionFit(NamedTuple):
+class EmFit(NamedTuple):
     """What a window says about the labelers and the classes."""
 
     theta: Floats  # (labelers, classes, classes + 1): P(vote | class), the last column for abstaining
-    coin: Floats  # (labelers,): the one accuracy that explains the votes best if classes do not matter
-    balance: Floats  # (classes,)
-    misfit: Floats  # (1,): root mean square of what the fit leaves unexplained in the agreements
-    evidence: Floats  # (1,): probability of class-conditional over one-coin labelers
+    balance: Floats  # (classes,): how likely each class is before the votes are read
+    shares: Floats  # (classes,): share of each class among the rows
     accuracy: Floats  # (labelers,): on the rows where the labeler votes
     votes: Ints  # (labelers,): votes in the window
     window: Ints  # (1,)
 
 
-class ConfusionTables(NamedTuple):
+class EmTables(NamedTuple):
     """Logarithms of a fit, taken once for all rows that it labels."""
 
     logs: Floats  # (labelers, classes, classes + 1): what a vote, or an abstention, adds to the score of each class
-    start: Floats  # (2, classes): what the abstention of all labelers adds, and the class balance
+    start: Floats  # (2, classes): what the class balance adds, and the abstention of all labelers
     active: Ints  # (1,): labelers that vote at all
     ready: Ints  # (1,)
 
 
 @inner
-def prior_rows(patterns: Patterns, window: int, cast: Ints, rows: Floats) -> float:
-    """Fill in the votes of each labeler, and how many rows its prior counts: more, where few others check it.
-
-    Return how many rows a verified row counts as: a handful by luck must not outweigh the window, many may.
-    """
-    n = cast.shape[0]
-    checked = np.zeros(n, np.int64)
-    for h in range(n):
+def count_cast(patterns: Patterns, cast: Ints) -> None:
+    """Fill in the votes of each labeler."""
+    for h in range(cast.shape[0]):
         cast[h] = 0
-    verified = 0
     for q in range(patterns.rows.shape[0]):
-        first, last = patterns.start[q], patterns.start[q + 1]
-        verified += patterns.rows[q] if patterns.truth[q] >= 0 else 0
-        for at in range(first, last):
+        for at in range(patterns.start[q], patterns.start[q + 1]):
             cast[patterns.who[at]] += patterns.rows[q]
-            if last - first >= 3 or patterns.truth[q] >= 0:
-                checked[patterns.who[at]] += patterns.rows[q]
-    for h in range(n):
-        short = CHECKED * cast[h] / max(float(checked[h]), 1e-4) if cast[h] else 1.0
-        rows[h] = SMOOTHING * min(max(1.0, short), 1e6)
-    share = verified / window
-    return 1.0 + (VERIFIED - 1.0) * min(1.0, max(0.0, (share - FEW) / (ENOUGH - FEW)))
 
 
 @inner
-def maximise(
-    patterns: Patterns,
-    window: int,
-    post: Floats,
-    cast: Ints,
-    trust: Floats,
-    worth: float,
-    given: Floats,
-    fit: ConfusionFit,
-) -> None:
-    """M step: confusion rows and class balance from the classes' probabilities. `given` below 0 is estimated."""
-    theta, balance = fit.theta, fit.balance
-    n, n_classes = theta.shape[0], theta.shape[1]
-    rows = float(window)
-    flat = theta.reshape(theta.size)
+def count_by_class(patterns: Patterns, post: Floats, counts: Floats, mass: Floats) -> None:
+    """Share the votes among the classes by their probabilities; the last column of `counts` is the sum of the others.
+
+    `mass` gets the rows of each class.
+    """
+    n_classes = mass.shape[0]
+    flat = counts.reshape(counts.size)
     for at in range(flat.shape[0]):
         flat[at] = 0.0
     for c in range(n_classes):
-        balance[c] = 0.0
-    mass = np.zeros(n_classes)
-    # Votes are shared among the classes by their probabilities. A verified row counts more there, but not in the
-    # class balance: people pick what they verify.
+        mass[c] = 0.0
     for q in range(post.shape[0]):
         first, last = patterns.start[q], patterns.start[q + 1]
-        counts_as = worth if patterns.truth[q] >= 0 else 1.0
         if n_classes == 2:
             # The same sums, both classes in one pass: most of the time of a fit goes here and into `expect`.
             one, two = post[q, 0] * patterns.rows[q], post[q, 1] * patterns.rows[q]
-            balance[0] += one
-            balance[1] += two
-            one *= counts_as
-            two *= counts_as
             mass[0] += one
             mass[1] += two
             for at in range(first, last):
@@ -141,26 +100,41 @@ def maximise(
             part = post[q, c] * patterns.rows[q]
             if part == 0.0:
                 continue
-            balance[c] += part
-            part *= counts_as
             mass[c] += part
             step = c * (n_classes + 1)
             for at in range(first, last):
                 flat[patterns.cell[at] + step] += part
-    for h in range(n):
-        silent = (rows - cast[h] + 1.0) / (rows + 2.0)
+    for h in range(counts.shape[0]):
         for c in range(n_classes):
-            voted = 0.0
             for v in range(n_classes):
-                voted += theta[h, c, v]
-            total = trust[h] + mass[c]
+                counts[h, c, n_classes] += counts[h, c, v]
+
+
+@inner
+def maximise(settings: EmSettings, window: int, cast: Ints, counts: Floats, mass: Floats, fit: EmFit) -> None:
+    """M step: tables and class balance from the counts."""
+    theta, n_classes = fit.theta, mass.shape[0]
+    for h in range(theta.shape[0]):
+        silent = (window - cast[h] + 1.0) / (window + 2.0)
+        hits = SMOOTHING * PRIOR_SKILL
+        for c in range(n_classes):
+            hits += counts[h, c, c]
+        coin = hits / (cast[h] + SMOOTHING)
+        for c in range(n_classes):
+            voted = counts[h, c, n_classes]
+            rows = mass[c] if settings.silence else voted / (1.0 - silent)
+            total = rows + SMOOTHING
             for v in range(n_classes):
                 skill = PRIOR_SKILL if v == c else (1.0 - PRIOR_SKILL) / (n_classes - 1)
-                theta[h, c, v] = (theta[h, c, v] + trust[h] * (1.0 - silent) * skill) / total
-            theta[h, c, n_classes] = (max(0.0, mass[c] - voted) + trust[h] * silent) / total
+                share = (counts[h, c, v] + SMOOTHING * (1.0 - silent) * skill) / total
+                if settings.pooled:
+                    share = (1.0 - silent) * (coin if v == c else (1.0 - coin) / (n_classes - 1))
+                theta[h, c, v] = share
+            outcome = settings.silence and not settings.pooled
+            theta[h, c, n_classes] = (max(0.0, mass[c] - voted) + SMOOTHING * silent) / total if outcome else silent
     for c in range(n_classes):
-        share = (balance[c] + BALANCE_ROWS / n_classes) / (rows + BALANCE_ROWS)
-        balance[c] = given[c] if given[c] >= 0.0 else share
+        share = (mass[c] + BALANCE_ROWS / n_classes) / (window + BALANCE_ROWS)
+        fit.balance[c] = share if settings.estimated else settings.given[c]
 
 
 @inner
@@ -170,11 +144,32 @@ def silence_weight(active: int, votes: int) -> float:
 
 
 @inner
-def expect(patterns: Patterns, logs: Floats, prior: Floats, absent: Floats, active: int, post: Floats) -> float:
-    """E step: fill in the classes' probabilities; return the largest change.
+def take_logs(theta: Floats, cast: Ints, worth: Floats, logs: Floats, absent: Floats) -> int:
+    """Fill in the logarithms of a table and of all abstaining; return how many labelers vote at all.
 
-    `absent` is the log-probability that all labelers abstain.
+    `worth` is how much a vote of each labeler counts; empty: all count alike.
     """
+    active = 0
+    for c in range(theta.shape[1]):
+        absent[c] = 0.0
+    for h in range(theta.shape[0]):
+        for c in range(theta.shape[1]):
+            for v in range(theta.shape[2]):
+                logs[h, c, v] = math.log(theta[h, c, v])
+                if worth.shape[0] > 0 and v < theta.shape[1]:
+                    logs[h, c, v] *= worth[h]
+        if cast[h] > 0:
+            active += 1
+            for c in range(theta.shape[1]):
+                absent[c] += logs[h, c, theta.shape[1]]
+    return active
+
+
+@inner
+def expect(
+    patterns: Patterns, logs: Floats, start: Floats, active: int, pull: float, majority: Floats, post: Floats
+) -> float:
+    """E step: fill in the classes' probabilities; return the largest change. Verified rows keep theirs."""
     n_classes = post.shape[1]
     flat = logs.reshape(logs.size)
     scores = np.empty(n_classes)
@@ -184,7 +179,7 @@ def expect(patterns: Patterns, logs: Floats, prior: Floats, absent: Floats, acti
             continue
         first, last = patterns.start[q], patterns.start[q + 1]
         if n_classes == 2:
-            one, two = prior[0], prior[1]
+            one, two = start[0, 0], start[0, 1]
             for at in range(first, last):
                 cell = patterns.cell[at]
                 one += flat[cell]
@@ -193,7 +188,7 @@ def expect(patterns: Patterns, logs: Floats, prior: Floats, absent: Floats, acti
         else:
             for c in range(n_classes):
                 step = c * (n_classes + 1)
-                score = prior[c]
+                score = start[0, c]
                 for at in range(first, last):
                     score += flat[patterns.cell[at] + step]
                 scores[c] = score
@@ -201,10 +196,13 @@ def expect(patterns: Patterns, logs: Floats, prior: Floats, absent: Floats, acti
             weight = silence_weight(active, last - first)
             for c in range(n_classes):
                 step = c * (n_classes + 1)
-                quiet = absent[c]
+                quiet = start[1, c]
                 for at in range(first, last):
                     quiet -= flat[patterns.cell[at] - patterns.what[at] + step + n_classes]
                 scores[c] += weight * quiet
+        if pull > 0.0:
+            for c in range(n_classes):
+                scores[c] += pull * majority[q, c]
         to_probabilities(scores)
         for c in range(n_classes):
             change = max(change, abs(scores[c] - post[q, c]))
@@ -213,355 +211,232 @@ def expect(patterns: Patterns, logs: Floats, prior: Floats, absent: Floats, acti
 
 
 @inner
-def take_logs(theta: Floats, cast: Ints, logs: Floats, absent: Floats) -> int:
-    """Fill in the logarithms of a confusion table and of all abstaining; return how many labelers vote at all."""
-    active = 0
-    for c in range(theta.shape[1]):
-        absent[c] = 0.0
-    for h in range(theta.shape[0]):
-        for c in range(theta.shape[1]):
-            for v in range(theta.shape[2]):
-                logs[h, c, v] = math.log(theta[h, c, v])
-        if cast[h] > 0:
-            active += 1
-            for c in range(theta.shape[1]):
-                absent[c] += logs[h, c, theta.shape[1]]
-    return active
-
-
-@inner
-def misfit_of(fit: ConfusionFit, sums: Ints, both: Ints) -> float:
-    """Return how far pairs agree more or less often than independent labelers of this kind: a root mean square."""
-    theta, n_classes = fit.theta, fit.theta.shape[1]
-    squares, rows, pair = 0.0, 0.0, 0
-    for i in range(theta.shape[0]):
-        for j in range(i + 1, theta.shape[0]):
-            together = both[pair]
-            agreed = (sums[pair] + together) / n_classes
-            pair += 1
-            if together == 0:
-                continue
-            likely, joint = 0.0, 0.0
-            for c in range(n_classes):
-                same = 0.0
-                for v in range(n_classes):
-                    same += theta[i, c, v] * theta[j, c, v]
-                likely += fit.balance[c] * same
-                joint += fit.balance[c] * (1.0 - theta[i, c, n_classes]) * (1.0 - theta[j, c, n_classes])
-            share = min(1.0, likely / max(joint, 1e-300))
-            beyond = agreed / together - share
-            squares += together * beyond * beyond - CHANCE_SHARE * share * (1.0 - share)
-            rows += together
-    return math.sqrt(max(0.0, squares) / rows) if rows > 0.0 else 0.0
-
-
-@inner
-def pool_classes(patterns: Patterns, post: Floats, cast: Ints, coin: Floats) -> None:
-    """Fill in one accuracy for each labeler, whatever the class."""
-    for h in range(coin.shape[0]):
-        coin[h] = SMOOTHING * PRIOR_SKILL
+def run_em(
+    settings: EmSettings,
+    patterns: Patterns,
+    window: int,
+    cast: Ints,
+    worth: Floats,
+    majority: Floats,
+    post: Floats,
+    counts: Floats,
+    tables: EmTables,
+    fit: EmFit,
+) -> None:
+    """Fit the tables from the majority vote; `counts` become the votes by class that the fit ends with."""
+    n_classes = fit.balance.shape[0]
+    mass = fit.shares
     for q in range(post.shape[0]):
-        for at in range(patterns.start[q], patterns.start[q + 1]):
-            coin[patterns.who[at]] += patterns.rows[q] * post[q, patterns.what[at]]
-    for h in range(coin.shape[0]):
-        coin[h] /= cast[h] + SMOOTHING
-
-
-@inner
-def coin_share(fit: ConfusionFit, h: int, c: int, v: int) -> float:
-    """Return P(vote v | class c) of a labeler that is right as often on every class, and abstains as fitted."""
-    n_classes = fit.theta.shape[1]
-    p = fit.coin[h] if v == c else (1.0 - fit.coin[h]) / (n_classes - 1)
-    return (1.0 - fit.theta[h, c, n_classes]) * p
-
-
-@inner
-def evidence_for_classes(patterns: Patterns, window: int, cast: Ints, fit: ConfusionFit) -> float:
-    """Return the probability, by the Bayesian information criterion, of class-conditional over one-coin labelers."""
-    n, n_classes = fit.theta.shape[0], fit.theta.shape[1]
-    logs, coins = np.empty(fit.theta.shape), np.empty(fit.theta.shape)
-    absent = np.empty(n_classes)
-    active = take_logs(fit.theta, cast, logs, absent)
-    for h in range(n):
         for c in range(n_classes):
-            for v in range(n_classes):
-                coins[h, c, v] = math.log(coin_share(fit, h, c, v))
-    gain = 0.0
-    full, plain = np.empty(n_classes), np.empty(n_classes)
-    for q in range(patterns.rows.shape[0]):
+            post[q, c] = majority[q, c]
+    count_by_class(patterns, post, counts, mass)
+    step, change = 0, 1.0
+    while step < settings.steps and (change >= SETTLED or step <= settings.even_steps):
+        maximise(settings, window, cast, counts, mass, fit)
+        tables.active[0] = take_logs(fit.theta, cast, worth, tables.logs, tables.start[1])
+        even = settings.estimated and step < settings.even_steps
         for c in range(n_classes):
-            full[c] = plain[c] = math.log(fit.balance[c]) + absent[c]
-            for at in range(patterns.start[q], patterns.start[q + 1]):
-                h, v = patterns.who[at], patterns.what[at]
-                full[c] += logs[h, c, v] - logs[h, c, n_classes]
-                plain[c] += coins[h, c, v] - logs[h, c, n_classes]
-        seen = patterns.truth[q]
-        if seen >= 0:
-            gain += patterns.rows[q] * (full[seen] - plain[seen])
-        else:
-            gain += patterns.rows[q] * (log_of_sum(full) - log_of_sum(plain))
-    extra = active * (n_classes * (n_classes - 1) - 1)
-    gain -= 0.5 * math.log(window + 1.0) * extra
-    return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, gain))))
+            tables.start[0, c] = 0.0 if even else math.log(fit.balance[c])
+        change = expect(patterns, tables.logs, tables.start, tables.active[0], settings.pull, majority, post)
+        count_by_class(patterns, post, counts, mass)
+        step += 1
+    for h in range(cast.shape[0]):
+        hits = SMOOTHING * PRIOR_SKILL
+        for c in range(n_classes):
+            hits += counts[h, c, c]
+        fit.accuracy[h] = hits / (cast[h] + SMOOTHING) if cast[h] > 0 else 1.0 / n_classes
+    for c in range(n_classes):
+        mass[c] /= window
 
 
 @inner
-def log_of_sum(scores: Floats) -> float:
-    """Return ln of the sum of exponentials."""
-    best, total = largest(scores), 0.0
-    for c in range(scores.shape[0]):
-        total += math.exp(scores[c] - best) if scores[c] < best else 1.0
-    return best + math.log(total)
+def score_row(tables: EmTables, pull: float, row: Codes, support: Ints, votes: int, proba: Floats) -> None:
+    """Fill in the probabilities of the classes; `support` holds the votes for each."""
+    n_classes = proba.shape[0]
+    quiet = silence_weight(tables.active[0], votes) if votes < tables.active[0] else 0.0
+    for c in range(n_classes):
+        score, absent = tables.start[0, c], tables.start[1, c]
+        for h in range(row.shape[0]):
+            vote = vote_of(row[h])
+            if vote >= 0:
+                score += tables.logs[h, c, vote]
+                absent -= tables.logs[h, c, n_classes]
+        proba[c] = score + quiet * absent
+    if pull > 0.0 and votes > 0:
+        add_majority(support, pull, proba)
+    to_probabilities(proba)
 
 
-def select_fit(settings: ConfusionSettings, fits: ConfusionFit, place: int) -> ConfusionFit:
+def select_fit(settings: EmSettings, fits: EmFit, place: int) -> EmFit:
     """Return one of many fits."""
-    return ConfusionFit(
+    return EmFit(
         fits.theta[place],
-        fits.coin[place],
         fits.balance[place],
-        fits.misfit[place],
-        fits.evidence[place],
+        fits.shares[place],
         fits.accuracy[place],
         fits.votes[place],
         fits.window[place],
     )
 
 
-def fit_window(
-    settings: ConfusionSettings, state: StreamState, level: int, window: int, tables: ConfusionTables, fit: ConfusionFit
-) -> None:
-    """Fit the last `window` rows, those of the grid's window `level`, whose sums are there."""
+def fit_window(settings: EmSettings, state: StreamState, level: int, window: int, tables: EmTables, fit: EmFit) -> None:
+    """Fit the last `window` rows."""
     n, n_classes = fit.theta.shape[0], fit.theta.shape[1]
     patterns = find_patterns(state, window)
-    post, logs = np.empty((patterns.rows.shape[0], n_classes)), np.empty((n, n_classes, n_classes + 1))
-    cast, trust = np.empty(n, np.int64), np.empty(n)
-    absent, prior = np.empty(n_classes), np.empty(n_classes)
-    worth = prior_rows(patterns, window, cast, trust)
-    start_from_majority(patterns, post)
-    step, change = 0, 1.0
-    while step < STEPS and (change >= SETTLED or step <= EVEN_STEPS):
-        maximise(patterns, window, post, cast, trust, worth, settings.given, fit)
-        active = take_logs(fit.theta, cast, logs, absent)
-        for c in range(n_classes):
-            even = step < EVEN_STEPS and settings.given[c] < 0.0
-            prior[c] = 0.0 if even else math.log(fit.balance[c])
-        change = expect(patterns, logs, prior, absent, active, post)
-        step += 1
-    maximise(patterns, window, post, cast, trust, worth, settings.given, fit)
-    pool_classes(patterns, post, cast, fit.coin)
-    pairs = n_pairs_of(state)
-    sums = state.sums[level]
-    fit.misfit[0] = misfit_of(fit, sums[:pairs], sums[pairs : 2 * pairs])
-    fit.evidence[0] = evidence = evidence_for_classes(patterns, window, cast, fit)
+    majority, post = np.empty((patterns.rows.shape[0], n_classes)), np.empty((patterns.rows.shape[0], n_classes))
+    cast, counts = np.empty(n, np.int64), np.empty((n, n_classes, n_classes + 1))
+    start_from_majority(patterns, majority)
+    count_cast(patterns, cast)
+    run_em(settings, patterns, window, cast, np.empty(0), majority, post, counts, tables, fit)
     for h in range(n):
-        right, voting = 0.0, 0.0
-        for c in range(n_classes):
-            right += fit.balance[c] * fit.theta[h, c, c]
-            voting += fit.balance[c] * (1.0 - fit.theta[h, c, n_classes])
-        accuracy = evidence * right / voting + (1.0 - evidence) * fit.coin[h]
-        fit.accuracy[h] = min(1.0, accuracy) if cast[h] > 0 else 1.0 / n_classes
-        fit.votes[h] = sums[2 * pairs + n * n_classes + h]
+        fit.votes[h] = state.sums[level, state.sums.shape[1] - n + h]
     fit.window[0] = window
-    shrink_anchor(settings, state, patterns, tables, fit)
 
 
-def fill_tables(settings: ConfusionSettings, fit: ConfusionFit, tables: ConfusionTables) -> None:
-    """Fill in what each vote, and each abstention, adds to the log score of each class."""
-    logs, evidence = tables.logs, fit.evidence[0]
-    tables.active[0] = take_logs(fit.theta, fit.votes, logs, tables.start[0])
-    for c in range(logs.shape[1]):
-        tables.start[1, c] = math.log(fit.balance[c])
-    for h in range(logs.shape[0]):
-        for c in range(logs.shape[1]):
-            for v in range(logs.shape[1]):
-                coin = math.log(coin_share(fit, h, c, v))
-                logs[h, c, v] = evidence * logs[h, c, v] + (1.0 - evidence) * coin
+def fill_tables(settings: EmSettings, fit: EmFit, tables: EmTables) -> None:
+    """Take the logarithms of a fit."""
+    tables.active[0] = take_logs(fit.theta, fit.votes, np.empty(0), tables.logs, tables.start[1])
+    for c in range(fit.balance.shape[0]):
+        tables.start[0, c] = math.log(fit.balance[c])
     tables.ready[0] = 1
 
 
-@jit
-def vote_logs(settings: ConfusionSettings, fit: ConfusionFit, tables: ConfusionTables) -> None:
-    """Fill the tables of a fit, for Python."""
-    interface.fill_tables(settings, fit, tables)
-
-
-@inner
-def score_row(
-    misfit: float, fit: ConfusionFit, tables: ConfusionTables, row: Codes, support: Ints, proba: Floats
-) -> int:
-    """Fill in the probabilities of the classes of one row, and its votes by class; return how many votes there are."""
-    n_classes, active = proba.shape[0], tables.active[0]
-    votes, top = count_votes(row, support), 0
-    for c in range(n_classes):
-        top = max(top, support[c])
-    familiar = 0  # votes of labelers that voted in the window
-    for h in range(row.shape[0]):
-        familiar += vote_of(row[h]) >= 0 and fit.votes[h] > 0
-    leaders = 0
-    for c in range(n_classes):
-        leaders += support[c] == top
-    weight = 1.0 / (1.0 + CROWDING * misfit * max(0.0, votes - 1.0))
-    lean = min(ANCHOR * misfit, HEAVIEST_ANCHOR) * fit.window[0] / (fit.window[0] + ANCHOR_ROWS)
-    silence = silence_weight(active, familiar)
-    for c in range(n_classes):
-        quiet, voiced = tables.start[0, c] if familiar < active else 0.0, 0.0
-        for h in range(row.shape[0]):
-            vote = vote_of(row[h])
-            if vote >= 0:
-                voiced += tables.logs[h, c, vote]
-                if familiar < active and fit.votes[h] > 0:
-                    quiet -= tables.logs[h, c, n_classes]
-        anchor = lean / leaders if votes > 0 and support[c] == top else 0.0
-        proba[c] = tables.start[1, c] + silence * quiet + weight * voiced + anchor
-    to_probabilities(proba)
-    return votes
-
-
-@inner
-def shrink_anchor(
-    settings: ConfusionSettings, state: StreamState, patterns: Patterns, tables: ConfusionTables, fit: ConfusionFit
-) -> None:
-    """Lean on the majority less, if that labels clearly more of the verified rows right.
-
-    The misfit says that labelers depend on each other, not which of them to believe; without better knowledge the
-    majority is the safe choice. Unanimous rows do not count: their label is settled.
-    """
-    verified = False
-    for q in range(patterns.truth.shape[0]):
-        verified = verified or patterns.truth[q] >= 0
-    if not verified or fit.misfit[0] == 0.0:
-        return
-    n, n_classes = fit.theta.shape[0], fit.theta.shape[1]
-    interface.fill_tables(settings, fit, tables)
-    row, support, proba = np.empty(n, state.ring.dtype), np.empty(n_classes, np.int64), np.empty(n_classes)
-    usual = np.zeros(patterns.rows.shape[0], np.bool_)
-    most, chosen = 0, 1.0
-    for share in ANCHOR_SHARES:
-        won, lost = 0, 0
-        for q in range(patterns.rows.shape[0]):
-            if patterns.truth[q] < 0:
-                continue
-            for h in range(n):
-                row[h] = -1
-            for at in range(patterns.start[q], patterns.start[q + 1]):
-                row[patterns.who[at]] = patterns.what[at]
-            votes = score_row(share * fit.misfit[0], fit, tables, row, support, proba)
-            unanimous = False
-            for c in range(n_classes):
-                unanimous = unanimous or support[c] == votes
-            right = not unanimous and proba[patterns.truth[q]] == largest(proba)
-            if share == 1.0:
-                usual[q] = right
-            elif right and not usual[q]:
-                won += patterns.rows[q]
-            elif usual[q] and not right:
-                lost += patterns.rows[q]
-        if won - lost > max(float(most), CLEARLY * math.sqrt(won + lost)):
-            most, chosen = won - lost, share
-    fit.misfit[0] *= chosen
-
-
 def label_row(
-    settings: ConfusionSettings,
-    fit: ConfusionFit,
-    tables: ConfusionTables,
-    row: Codes,
-    draw: float,
-    support: Ints,
-    proba: Floats,
+    settings: EmSettings, fit: EmFit, tables: EmTables, row: Codes, draw: float, support: Ints, proba: Floats
 ) -> int:
     """Return the label of one row: the likeliest class, but never another one than all its votes agree on."""
-    votes = score_row(fit.misfit[0], fit, tables, row, support, proba)
+    votes = count_votes(row, support)
+    score_row(tables, settings.pull, row, support, votes, proba)
     return pick_likeliest(support, votes, draw, proba)
 
 
 KERNELS.register(
-    ConfusionSettings,
+    EmSettings,
     select_fit=select_fit,
     fit_window=fit_window,
     fill_tables=fill_tables,
+    follows_agreements=always_follow,
     label_row=label_row,
 )
 
 
+class EmEstimator(Estimator):
+    """What the label models that are fitted by EM share."""
+
+    refresh: int
+    class_balance: str | Sequence[float]
+    bands: ClassVar[str | None] = "em"
+    learns_from_verified: ClassVar[bool] = True
+
+    def check(self, n_classes: int) -> None:
+        """Refuse a class balance of another number of classes."""
+        shares = self.class_balance
+        if not isinstance(shares, str) and len(shares) != n_classes:
+            raise SettingError(f"class_balance must be {n_classes} shares, one for each class, not {shares!r}")
+
+    def given_balance(self, n_classes: int) -> Floats:
+        """Return the class balance before the votes are read; even where it is estimated."""
+        shares = self.class_balance
+        return np.full(n_classes, 1.0 / n_classes) if isinstance(shares, str) else np.array(shares)
+
+    def empty_fits(self, n_fits: int, n_labelers: int, n_classes: int) -> EmFit:
+        """Return arrays for so many fits."""
+        return EmFit(
+            theta=np.zeros((n_fits, n_labelers, n_classes, n_classes + 1)),
+            balance=np.zeros((n_fits, n_classes)),
+            shares=np.zeros((n_fits, n_classes)),
+            accuracy=np.zeros((n_fits, n_labelers)),
+            votes=np.zeros((n_fits, n_labelers), np.int64),
+            window=np.zeros((n_fits, 1), np.int64),
+        )
+
+    def new_tables(self, settings: EmSettings, n_labelers: int) -> EmTables:
+        """Return room for what `fill_tables` prepares."""
+        return new_em_tables(n_labelers, len(settings.given))
+
+    def newcomer(self, n_classes: int) -> dict[str, float]:
+        """Return what a fit says about a labeler that joined later."""
+        return {"theta": 1.0 / (n_classes + 1), "accuracy": 1.0 / n_classes}
+
+    def accuracies(self, settings: EmSettings, fits: EmFit) -> Floats:
+        """Return the accuracy of each labeler when it votes: fits x labelers."""
+        return fits.accuracy
+
+    def confusions(self, fits: EmFit) -> Floats:
+        """Return P(vote | class), the last column for abstaining: fits x labelers x classes x (classes + 1)."""
+        return fits.theta
+
+    def class_shares(self, fits: EmFit) -> Floats:
+        """Return the share of each class: fits x classes."""
+        return fits.shares
+
+    def vote_weights(self, settings: Any, fits: Any, places: Ints, rows: Codes) -> Floats:
+        """Return the log-odds that each vote adds to its class, against the other classes on average."""
+        labelers = np.arange(rows.shape[1])
+        weights = self.class_weights(fits)[places[:, None], labelers, np.maximum(rows, 0)]
+        return np.where(rows >= 0, weights, 0.0)
+
+    def class_weights(self, fits: Any) -> Floats:
+        """Return the log-odds that a vote for each class adds to it: fits x labelers x classes."""
+        return log_ratios(fits.theta)
+
+
+def log_ratios(theta: Floats) -> Floats:
+    """Return ln P(vote for a class | that class) less ln of its mean over the other classes."""
+    n_classes = theta.shape[-2]
+    shares = theta[..., :n_classes]
+    own = np.einsum("...vv->...v", shares)
+    others = (shares.sum(axis=-2) - own) / (n_classes - 1)
+    return np.asarray(np.log(np.maximum(own, 1e-300)) - np.log(np.maximum(others, 1e-300)))
+
+
+def new_em_tables(n_labelers: int, n_classes: int) -> EmTables:
+    """Return room for the logarithms of a fit."""
+    return EmTables(
+        logs=np.empty((n_labelers, n_classes, n_classes + 1)),
+        start=np.empty((2, n_classes)),
+        active=np.zeros(1, np.int64),
+        ready=np.zeros(1, np.int64),
+    )
+
+
 @dataclass(frozen=True)
-class Confusion(Estimator):
-    """How each labeler votes on each class, with the class balance: the default.
+class Confusion(EmEstimator):
+    """How each labeler votes on each class, with the class balance, fitted by EM.
 
     Parameters
     ----------
     refresh
         Rows between two choices of the window. A window is fitted again when a sixteenth of its rows is new.
     class_balance
-        Shares of the classes, if you know them; otherwise they are estimated.
+        `"estimated"`; `"even"`: all classes are as likely; or the shares of the classes, if you know them.
+    abstentions
+        `"outcome"`: how often a labeler abstains may depend on the class; `"ignored"`: abstaining says nothing.
+    even_start
+        Whether the first steps take all classes as equally likely, so that a lopsided majority does not settle the
+        balance. Without it, a rare class stays rare.
     """
 
     refresh: int = 32
-    class_balance: Sequence[float] | None = None
+    class_balance: str | Sequence[float] = "estimated"
+    abstentions: str = "outcome"
+    even_start: bool = True
     name: ClassVar[str] = "confusion"
-    bands: ClassVar[str | None] = "confusion"
-    learns_from_verified: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "refresh", checks.n_rows("refresh", self.refresh, 2**20))
-        object.__setattr__(self, "class_balance", checks.class_shares(self.class_balance))
+        object.__setattr__(self, "class_balance", checks.class_balance(self.class_balance))
+        checks.one_of("abstentions", self.abstentions, ("outcome", "ignored"))
+        checks.boolean("even_start", self.even_start)
 
-    def check(self, n_classes: int) -> None:
-        """Refuse a class balance of another number of classes."""
-        shares = self.class_balance
-        if shares is not None and len(shares) != n_classes:
-            raise SettingError(f"class_balance must be {n_classes} shares, one for each class, not {shares!r}")
-
-    def settings(self, n_labelers: int, n_classes: int, diluted: bool) -> ConfusionSettings:
+    def settings(self, n_labelers: int, n_classes: int, diluted: bool) -> EmSettings:
         """Return the settings as kernels need them."""
-        given = np.full(n_classes, -1.0) if self.class_balance is None else np.array(self.class_balance)
-        return ConfusionSettings(given)
-
-    def empty_fits(self, n_fits: int, n_labelers: int, n_classes: int) -> ConfusionFit:
-        """Return arrays for so many fits."""
-        return ConfusionFit(
-            theta=np.zeros((n_fits, n_labelers, n_classes, n_classes + 1)),
-            coin=np.zeros((n_fits, n_labelers)),
-            balance=np.zeros((n_fits, n_classes)),
-            misfit=np.zeros((n_fits, 1)),
-            evidence=np.zeros((n_fits, 1)),
-            accuracy=np.zeros((n_fits, n_labelers)),
-            votes=np.zeros((n_fits, n_labelers), np.int64),
-            window=np.zeros((n_fits, 1), np.int64),
+        return EmSettings(
+            pooled=False,
+            silence=self.abstentions == "outcome",
+            estimated=self.class_balance == "estimated",
+            even_steps=EVEN_STEPS if self.even_start else 0,
+            steps=STEPS,
+            pull=0.0,
+            given=self.given_balance(n_classes),
         )
-
-    def new_tables(self, settings: ConfusionSettings, n_labelers: int) -> ConfusionTables:
-        """Return room for what `fill_tables` prepares."""
-        k = len(settings.given)
-        return ConfusionTables(
-            logs=np.empty((n_labelers, k, k + 1)),
-            start=np.empty((2, k)),
-            active=np.zeros(1, np.int64),
-            ready=np.zeros(1, np.int64),
-        )
-
-    def newcomer(self, n_classes: int) -> dict[str, float]:
-        """Return what a fit says about a labeler that joined later."""
-        return {"theta": 1.0 / (n_classes + 1), "coin": 1.0 / n_classes, "accuracy": 1.0 / n_classes}
-
-    def accuracies(self, settings: ConfusionSettings, fits: ConfusionFit) -> Floats:
-        """Return the accuracy of each labeler when it votes: fits x labelers."""
-        return fits.accuracy
-
-    def vote_weights(self, settings: ConfusionSettings, fits: ConfusionFit, places: Ints, rows: Codes) -> Floats:
-        """Return the log-odds that each vote added to its class, against the other classes on average."""
-        n, k = fits.theta.shape[1:3]
-        weights = np.zeros(rows.shape)
-        tables = self.new_tables(settings, n)
-        labelers, own, other = np.arange(n), np.eye(k, dtype=bool), 1.0 - np.eye(k)
-        starts = np.flatnonzero(np.diff(places, prepend=-1))  # rows that one fit labeled follow each other
-        for first, last in zip(starts, [*starts[1:], len(places)], strict=True):
-            fit = select_fit(settings, fits, places[first])
-            vote_logs(settings, fit, tables)
-            logs = tables.logs[:, :, :k]
-            by_vote = logs[:, own] - np.log((np.exp(logs) * other).sum(axis=1) / (k - 1))  # labelers x votes
-            votes = rows[first:last]
-            crowd = 1.0 + CROWDING * fit.misfit[0] * np.maximum(0, (votes >= 0).sum(axis=1) - 1)
-            weights[first:last] = np.where(votes >= 0, by_vote[labelers, votes], 0.0) / crowd[:, None]
-        return weights

@@ -2,7 +2,7 @@
 
 A label model is one file with
 - a settings tuple and a fit tuple (named tuples of arrays; a table of fits has one more axis in front),
-- four kernels, registered in `KERNELS` under the type of the settings (see below),
+- five kernels, registered in `KERNELS` under the type of the settings (see below),
 - a subclass of `Estimator`, which users pass as `estimator=`.
 """
 
@@ -24,7 +24,13 @@ KERNELS = KernelTable()
 select_fit = KERNELS.function("select_fit")  # (settings, fits, place) -> one fit of a table
 fit_window = KERNELS.function("fit_window")  # (settings, state, level, window, tables, fit): fit the last `window` rows
 fill_tables = KERNELS.function("fill_tables")  # (settings, fit, tables): prepare to label rows by the fit
+follows_agreements = KERNELS.function("follows_agreements")  # (settings, fit) -> whether the window rule counts
 label_row = KERNELS.function("label_row")  # (settings, fit, tables, row, draw, support, proba) -> class code or -1
+
+
+def always_follow(settings: Any, fit: Any) -> int:
+    """The kernel `follows_agreements` of label models that leave the window to the rule."""
+    return 1
 
 
 class Estimator(ABC):
@@ -38,6 +44,7 @@ class Estimator(ABC):
     min_labelers: ClassVar[int] = 3  # with two, only the product of their skills can be seen
     learns_from_verified: ClassVar[bool] = False
     fits_every_row: ClassVar[bool] = False
+    gates_window: ClassVar[bool] = False  # whether `follows_agreements` is asked
     needs_rows: ClassVar[bool] = True  # the rows of the window, not only their sums
     refresh: int = 1  # rows between two choices of the window
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from driftvote.arrays import Codes, Floats, Ints
-from driftvote.core.label_models.interface import KERNELS, Estimator
+from driftvote.core.label_models.interface import KERNELS, Estimator, always_follow
 from driftvote.core.state import StreamState
 from driftvote.core.voting import EQUAL_WEIGHT, accuracy_at_weight, majority_row
 
@@ -70,6 +70,7 @@ KERNELS.register(
     select_fit=select_fit,
     fit_window=fit_window,
     fill_tables=fill_tables,
+    follows_agreements=always_follow,
     label_row=label_row,
 )
 

@@ -18,7 +18,7 @@ import numpy as np
 from driftvote import settings as checks
 from driftvote.arrays import Codes, Floats, Ints
 from driftvote.core.jit import inner, jit
-from driftvote.core.label_models.interface import KERNELS, Estimator
+from driftvote.core.label_models.interface import KERNELS, Estimator, always_follow
 from driftvote.core.state import StreamState, n_pairs_of, vote_of
 from driftvote.core.voting import largest, pick_class, undilute
 
@@ -200,6 +200,7 @@ KERNELS.register(
     select_fit=select_fit,
     fit_window=fit_window,
     fill_tables=fill_tables,
+    follows_agreements=always_follow,
     label_row=label_row,
 )
 

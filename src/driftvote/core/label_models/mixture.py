@@ -1,0 +1,401 @@
+"""The default: a mixture of label models that fail on different streams.
+
+Votes alone cannot tell whether a class is common or the labelers favour it, whether labelers err together, or whether
+an abstention means anything. So six label models read the same window, each with another answer, and the probabilities
+of a row are the weighted mean of theirs. Every label model begins with the same weight. Three things that votes do show
+change that (docs/estimators.md):
+
+- **What explains the agreements.** If the labels of a model were the truth, and labelers erred independently, pairs
+  would agree so and so often. What the labels of the majority leave unexplained is divided into noise, what labelers
+  with one accuracy explain, and what labelers with an accuracy for each class explain beyond that. What a kind
+  explains adds to its weight.
+- **Copies.** A pair that agrees more than independent errors allow repeats itself. The members with one accuracy count
+  such votes less; the others take errors as independent.
+- **Specialists.** Where knowing who votes tells what is voted (rules that know one class only), neither one accuracy
+  nor the class balance can be read from the votes, and the models that do so lose weight.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from driftvote import settings as checks
+from driftvote.arrays import Codes, Floats, Ints
+from driftvote.core.jit import inner
+from driftvote.core.label_models.confusion import (
+    EVEN_STEPS,
+    STEPS,
+    EmEstimator,
+    EmFit,
+    EmSettings,
+    EmTables,
+    count_by_class,
+    count_cast,
+    log_ratios,
+    run_em,
+    score_row,
+    take_logs,
+)
+from driftvote.core.label_models.interface import KERNELS
+from driftvote.core.patterns import find_patterns, start_from_majority
+from driftvote.core.state import StreamState, n_pairs_of
+from driftvote.core.voting import add_majority, count_votes, pick_likeliest
+
+MEMBERS = ("majority", "one_coin", "one_coin_balance", "confusion", "confusion_plain", "cautious")
+"""Majority; one accuracy for each labeler with even classes, and with the class balance estimated; confusion tables
+that begin with even classes, and that begin with the majority's; confusion tables close to the majority."""
+ONE_COIN, ONE_COIN_BALANCE, CONFUSION, CONFUSION_PLAIN, CAUTIOUS = range(5)
+"""Places of the members that are fitted; the majority needs no fit."""
+
+EVIDENCE = 2.0  # what explains all of the agreements has three times the weight of what explains nothing
+FOLLOW = 0.25  # share of the misfit that accuracies must explain, or the window does not follow the agreements
+SURELY = 2.0  # standard errors by which a pair must agree beyond chance before its votes count as repetitions
+CAUTIOUS_STEPS = 4  # steps from the majority that the cautious member takes
+CAUTIOUS_PULL = 2.0  # log-odds by which it keeps to the majority: about the 0.88 that one vote of two thirds leaves
+
+
+class MixtureSettings(NamedTuple):
+    """The settings of the members that are fitted, in the order of `MEMBERS`."""
+
+    one_coin: EmSettings
+    one_coin_balance: EmSettings
+    confusion: EmSettings
+    confusion_plain: EmSettings
+    cautious: EmSettings
+
+
+class MixtureFit(NamedTuple):
+    """The fits of the members, and their weights."""
+
+    theta: Floats  # (fitted members, labelers, classes, classes + 1): see `EmFit`
+    balance: Floats  # (fitted members, classes)
+    shares: Floats  # (fitted members, classes)
+    weights: Floats  # (members,): their sum is 1
+    explained: Floats  # (3,): shares of the agreements' misfit: noise, by one accuracy, by an accuracy for each class
+    worth: Floats  # (labelers,): how much a vote counts for the members with one accuracy: 1, or less for a copy
+    accuracy: Floats  # (labelers,): on the rows where the labeler votes
+    votes: Ints  # (labelers,): votes in the window
+    window: Ints  # (1,)
+
+
+class MixtureTables(NamedTuple):
+    """Logarithms of the members' fits, taken once for all rows that they label."""
+
+    logs: Floats  # (fitted members, labelers, classes, classes + 1)
+    start: Floats  # (fitted members, 2, classes)
+    active: Ints  # (1,)
+    proba: Floats  # (classes,): for work
+    ready: Ints  # (1,)
+
+
+@inner
+def member_tables(tables: MixtureTables, m: int) -> EmTables:
+    """Return the tables of one member."""
+    return EmTables(tables.logs[m], tables.start[m], tables.active, tables.ready)
+
+
+@inner
+def misfit_of(counts: Floats, mass: Floats, sums: Ints, pairs: int, repeats: Floats) -> tuple[float, float]:
+    """Return what labels leave unexplained in the agreements of pairs, and what chance alone would leave.
+
+    `counts` are the votes of each labeler by the class of the labels (the last column: all its votes). If errors were
+    independent, a pair would agree on a share of its common rows that follows from them; the misfit is the mean square
+    of the difference, weighted by common rows. `repeats`, if not empty, gets for each labeler the sum over the others
+    of the share of independent disagreements that is missing: 1 for each exact copy.
+    """
+    n, n_classes = counts.shape[0], mass.shape[0]
+    by_class = 2 * pairs
+    squares, noise, rows, pair = 0.0, 0.0, 0.0, 0
+    for h in range(repeats.shape[0]):
+        repeats[h] = 0.0
+    for i in range(n):
+        for j in range(i + 1, n):
+            together = float(sums[pairs + pair])
+            agreed = (sums[pair] + together) / n_classes
+            pair += 1
+            if together == 0.0:
+                continue
+            same, joint = 0.0, 0.0
+            for c in range(n_classes):
+                if mass[c] > 0.0:
+                    joint += counts[i, c, n_classes] * counts[j, c, n_classes] / mass[c]
+            for v in range(n_classes):
+                if sums[by_class + i * n_classes + v] > 0 and sums[by_class + j * n_classes + v] > 0:
+                    for c in range(n_classes):
+                        if mass[c] > 0.0:
+                            same += counts[i, c, v] * counts[j, c, v] / mass[c]
+            share = min(1.0, same / max(joint, 1e-300))
+            beyond = agreed / together - share
+            squares += together * beyond * beyond
+            noise += share * (1.0 - share)
+            rows += together
+            if repeats.shape[0] > 0 and share < 1.0 - 1e-6:
+                error = math.sqrt(max(share * (1.0 - share), 0.25 / together) / together)
+                missing = max(0.0, beyond - SURELY * error) / (1.0 - share)
+                repeats[i] += missing
+                repeats[j] += missing
+    return squares / max(rows, 1.0), noise / max(rows, 1.0)
+
+
+@inner
+def entropy(counts: Floats) -> float:
+    """Return the entropy of counts."""
+    total, result = 0.0, 0.0
+    for c in range(counts.shape[0]):
+        total += counts[c]
+    for c in range(counts.shape[0]):
+        if counts[c] > 0.0:
+            result -= counts[c] / total * math.log(counts[c] / total)
+    return result
+
+
+@inner
+def generality(sums: Ints, pairs: int, n: int, n_classes: int) -> float:
+    """Return 1 where all labelers vote for the same classes, 0 where each knows one only.
+
+    It is the part of the votes' entropy that is left when one knows who votes.
+    """
+    own, all_votes = np.empty(n_classes), np.zeros(n_classes)
+    left, total = 0.0, 0.0
+    for h in range(n):
+        votes = 0.0
+        for c in range(n_classes):
+            own[c] = float(sums[2 * pairs + h * n_classes + c])
+            all_votes[c] += own[c]
+            votes += own[c]
+        left += votes * entropy(own)
+        total += votes
+    whole = total * entropy(all_votes)
+    return min(1.0, left / whole) if whole > 0.0 else 1.0
+
+
+@inner
+def weigh_members(misfits: Floats, noise: float, general: float, fit: MixtureFit) -> None:
+    """Fill in the weights; `misfits` are those of all members, the majority first."""
+    total = misfits[0] + noise + 1e-12
+    one = min(1.0, max(0.0, misfits[0] - min(misfits[1], misfits[2])) / total)
+    classes = max(0.0, min(1.0, (misfits[0] - min(misfits[3], misfits[4])) / total) - one)
+    fit.explained[0], fit.explained[1], fit.explained[2] = noise / total, one, classes
+    weights = fit.weights
+    weights[0] = 1.0
+    weights[1] = general * (1.0 + EVIDENCE * one)
+    weights[2] = general * (1.0 + EVIDENCE * one)
+    weights[3] = 1.0 + EVIDENCE * classes
+    weights[4] = general * (1.0 + EVIDENCE * classes)
+    weights[5] = 1.0
+    total = 0.0
+    for m in range(weights.shape[0]):
+        total += weights[m]
+    for m in range(weights.shape[0]):
+        weights[m] /= total
+
+
+def select_fit(settings: MixtureSettings, fits: MixtureFit, place: int) -> MixtureFit:
+    """Return one of many fits."""
+    return MixtureFit(
+        fits.theta[place],
+        fits.balance[place],
+        fits.shares[place],
+        fits.weights[place],
+        fits.explained[place],
+        fits.worth[place],
+        fits.accuracy[place],
+        fits.votes[place],
+        fits.window[place],
+    )
+
+
+def fit_window(
+    settings: MixtureSettings, state: StreamState, level: int, window: int, tables: MixtureTables, fit: MixtureFit
+) -> None:
+    """Fit every member to the last `window` rows, those of the grid's window `level`, whose sums are there."""
+    n, n_classes = fit.theta.shape[1], fit.theta.shape[2]
+    sums, pairs = state.sums[level], n_pairs_of(state)
+    patterns = find_patterns(state, window)
+    n_patterns = patterns.rows.shape[0]
+    majority, post = np.empty((n_patterns, n_classes)), np.empty((n_patterns, n_classes))
+    cast, counts = np.empty(n, np.int64), np.empty((n, n_classes, n_classes + 1))
+    misfits, accuracies = np.empty(6), np.empty((6, n))
+    mass, plain = np.empty(n_classes), np.empty(0)
+    start_from_majority(patterns, majority)
+    count_cast(patterns, cast)
+    count_by_class(patterns, majority, counts, mass)
+    misfits[0], noise = misfit_of(counts, mass, sums, pairs, fit.worth)
+    for h in range(n):
+        fit.worth[h] = 1.0 / (1.0 + fit.worth[h])
+        fit.votes[h] = sums[sums.shape[0] - n + h]
+        hits = 0.0
+        for c in range(n_classes):
+            hits += counts[h, c, c]
+        accuracies[0, h] = hits / cast[h] if cast[h] > 0 else 1.0 / n_classes
+    fit.window[0] = window
+    for m in range(5):
+        own = settings.one_coin
+        if m == ONE_COIN_BALANCE:
+            own = settings.one_coin_balance
+        elif m == CONFUSION:
+            own = settings.confusion
+        elif m == CONFUSION_PLAIN:
+            own = settings.confusion_plain
+        elif m == CAUTIOUS:
+            own = settings.cautious
+        part = EmFit(fit.theta[m], fit.balance[m], fit.shares[m], accuracies[m + 1], fit.votes, fit.window)
+        worth = fit.worth if own.pooled else plain
+        run_em(own, patterns, window, cast, worth, majority, post, counts, member_tables(tables, m), part)
+        if m < CAUTIOUS:
+            for c in range(n_classes):
+                mass[c] = fit.shares[m, c] * window
+            misfits[m + 1], _ = misfit_of(counts, mass, sums, pairs, plain)
+    weigh_members(misfits, noise, generality(sums, pairs, n, n_classes), fit)
+    for h in range(n):
+        fit.accuracy[h] = 0.0
+        # The majority and the member close to it take most votes for right, so they do not judge labelers.
+        total = 0.0
+        for m in range(1, 5):
+            fit.accuracy[h] += fit.weights[m] * accuracies[m, h]
+            total += fit.weights[m]
+        fit.accuracy[h] /= total
+
+
+def follows_agreements(settings: MixtureSettings, fit: MixtureFit) -> int:
+    """Return 1 if a change of agreements means that an accuracy changed: if accuracies explain the agreements."""
+    return 1 if fit.explained[1] > FOLLOW else 0
+
+
+def fill_tables(settings: MixtureSettings, fit: MixtureFit, tables: MixtureTables) -> None:
+    """Take the logarithms of the members' fits."""
+    plain = np.empty(0)
+    for m in range(fit.theta.shape[0]):
+        worth = fit.worth if m <= ONE_COIN_BALANCE else plain
+        tables.active[0] = take_logs(fit.theta[m], fit.votes, worth, tables.logs[m], tables.start[m, 1])
+        for c in range(fit.balance.shape[1]):
+            tables.start[m, 0, c] = math.log(fit.balance[m, c])
+    tables.ready[0] = 1
+
+
+def label_row(
+    settings: MixtureSettings,
+    fit: MixtureFit,
+    tables: MixtureTables,
+    row: Codes,
+    draw: float,
+    support: Ints,
+    proba: Floats,
+) -> int:
+    """Return the label of one row: the likeliest class, but never another one than all its votes agree on."""
+    n_classes = proba.shape[0]
+    votes = count_votes(row, support)
+    for c in range(n_classes):
+        proba[c] = 0.0 if votes > 0 else fit.weights[0] / n_classes
+    if votes > 0:
+        add_majority(support, fit.weights[0], proba)
+    for m in range(fit.theta.shape[0]):
+        pull = settings.cautious.pull if m == CAUTIOUS else 0.0
+        score_row(member_tables(tables, m), pull, row, support, votes, tables.proba)
+        for c in range(n_classes):
+            proba[c] += fit.weights[m + 1] * tables.proba[c]
+    return pick_likeliest(support, votes, draw, proba)
+
+
+KERNELS.register(
+    MixtureSettings,
+    select_fit=select_fit,
+    fit_window=fit_window,
+    fill_tables=fill_tables,
+    follows_agreements=follows_agreements,
+    label_row=label_row,
+)
+
+
+@dataclass(frozen=True)
+class Mixture(EmEstimator):
+    """A mixture of label models: the default.
+
+    Parameters
+    ----------
+    refresh
+        Rows between two choices of the window. A window is fitted again when a sixteenth of its rows is new.
+    class_balance
+        `"estimated"`: some members estimate it, others take all classes as equally likely; or the shares of the
+        classes, if you know them, for all members.
+    """
+
+    refresh: int = 32
+    class_balance: str | Sequence[float] = "estimated"
+    name: ClassVar[str] = "mixture"
+    gates_window: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "refresh", checks.n_rows("refresh", self.refresh, 2**20))
+        object.__setattr__(self, "class_balance", checks.class_balance(self.class_balance, ("estimated",)))
+
+    def settings(self, n_labelers: int, n_classes: int, diluted: bool) -> MixtureSettings:
+        """Return the settings as kernels need them."""
+        known, given = self.class_balance != "estimated", self.given_balance(n_classes)
+
+        def member(pooled: bool, estimated: bool, even_steps: int, steps: int = STEPS, pull: float = 0.0) -> EmSettings:
+            return EmSettings(pooled, not pooled, estimated and not known, even_steps, steps, pull, given)
+
+        return MixtureSettings(
+            one_coin=member(True, False, 0),
+            one_coin_balance=member(True, True, 0),
+            confusion=member(False, True, EVEN_STEPS),
+            confusion_plain=member(False, True, 0),
+            cautious=member(False, False, 0, CAUTIOUS_STEPS, CAUTIOUS_PULL),
+        )
+
+    def empty_fits(self, n_fits: int, n_labelers: int, n_classes: int) -> MixtureFit:  # type: ignore[override]
+        """Return arrays for so many fits."""
+        return MixtureFit(
+            theta=np.zeros((n_fits, 5, n_labelers, n_classes, n_classes + 1)),
+            balance=np.zeros((n_fits, 5, n_classes)),
+            shares=np.zeros((n_fits, 5, n_classes)),
+            weights=np.zeros((n_fits, 6)),
+            explained=np.zeros((n_fits, 3)),
+            worth=np.zeros((n_fits, n_labelers)),
+            accuracy=np.zeros((n_fits, n_labelers)),
+            votes=np.zeros((n_fits, n_labelers), np.int64),
+            window=np.zeros((n_fits, 1), np.int64),
+        )
+
+    def widen_fits(self, fits: MixtureFit, n_labelers: int, n_classes: int) -> MixtureFit:
+        """Return fits for more labelers, the newcomers at chance and without votes."""
+        wide: MixtureFit = super().widen_fits(fits, n_labelers, n_classes)
+        wide.theta[:, :, fits.votes.shape[1] :] = 1.0 / (n_classes + 1)
+        return wide
+
+    def newcomer(self, n_classes: int) -> dict[str, float]:
+        """Return what a fit says about a labeler that joined later."""
+        return {"worth": 1.0, "accuracy": 1.0 / n_classes}
+
+    def new_tables(self, settings: MixtureSettings, n_labelers: int) -> MixtureTables:  # type: ignore[override]
+        """Return room for what `fill_tables` prepares."""
+        k = len(settings.one_coin.given)
+        return MixtureTables(
+            logs=np.empty((5, n_labelers, k, k + 1)),
+            start=np.empty((5, 2, k)),
+            active=np.zeros(1, np.int64),
+            proba=np.empty(k),
+            ready=np.zeros(1, np.int64),
+        )
+
+    def confusions(self, fits: MixtureFit) -> Floats:  # type: ignore[override]
+        """Return P(vote | class) over the members that are fitted, each class by the rows it has there."""
+        rows = fits.weights[:, 1:, None] * fits.shares
+        parts = (rows[:, :, None, :, None] * fits.theta).sum(axis=1)
+        return np.asarray(parts / np.maximum(rows.sum(axis=1), 1e-300)[:, None, :, None])
+
+    def class_shares(self, fits: MixtureFit) -> Floats:  # type: ignore[override]
+        """Return the share of each class, over the members that are fitted."""
+        weights = fits.weights[:, 1:, None]
+        return np.asarray((weights * fits.shares).sum(axis=1) / weights.sum(axis=1))
+
+    def class_weights(self, fits: MixtureFit) -> Floats:
+        """Return the log-odds that a vote for each class adds to it, as the mean over the members that are fitted."""
+        weights = fits.weights[:, 1:] / np.maximum(fits.weights[:, 1:].sum(axis=1, keepdims=True), 1e-300)
+        return np.asarray((weights[:, :, None, None] * log_ratios(fits.theta)).sum(axis=1))
