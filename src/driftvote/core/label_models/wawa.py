@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -134,3 +134,7 @@ class Wawa(Estimator):
     def accuracies(self, settings: WawaSettings, fits: WawaFit) -> Floats:
         """Return the agreement with the majority: fits x labelers."""
         return fits.accuracy
+
+    def vote_weights(self, settings: Any, fits: WawaFit, places: Ints, rows: Codes) -> Floats:
+        """Return what each vote added to the sum of its class on its row."""
+        return np.where(rows >= 0, fits.accuracy[places], 0.0)
