@@ -13,11 +13,13 @@ What happens to a row
    takes the next one as long as no pair agreement changes by more than a threshold. There are three thresholds
    (`BOUNDS`); their formulas are in `driftvote.theory`. A `FixedWindow` takes the place of the rule in fixed-window
    models. The drift detector sees rows before the engine does; from the row after an event on, no window holds rows
-   from before the change (`Floor`).
+   from before the change (`Floor`). The default label model asks the rule only where accuracies explain the agreements
+   (`follows_agreements`); elsewhere the largest window counts.
 3. **Fit the label model to the window** (`fit_window`), if that is due. A label model (in the public interface an
    estimator) estimates from the votes of the window how reliable each labeler is. `majority` learns nothing, `triplet`
-   (the paper's) needs the sums of the window only; `one_coin` and `confusion` (the default) run EM over the distinct
-   rows of the window (`patterns.py`), with verified classes where there are some.
+   (the paper's) needs the sums of the window only; the others read the distinct rows of the window (`patterns.py`),
+   with verified classes where there are some: `wawa` counts, `one_coin` and `confusion` run EM, and `mixture` (the
+   default) combines six such fits.
 4. **Label the row** by the last fit (`label_row`): scores of the classes, ties, probabilities (`voting.py`).
 
 `engine.label_rows` is the one loop over rows, compiled. A row that arrives alone goes through it, and so does a batch
@@ -42,13 +44,13 @@ keeps totals and no rows.
 
 How one loop serves every label model
 -------------------------------------
-A label model is one file in `label_models/`: named tuples for its settings, its fits and its tables, four kernels, and
+A label model is one file in `label_models/`: named tuples for its settings, its fits and its tables, five kernels, and
 an `Estimator`, the frozen dataclass that users pass as `estimator=`. The kernels are registered by the type of the
 settings (`KERNELS` in `label_models/interface.py`); the compiler picks those of the type that the loop was called with.
 
 Reading order
 -------------
 `state.py`, `windows.py`, `voting.py`, `label_models/interface.py`, `label_models/majority.py`,
-`label_models/triplet.py`, `engine.py`; then `patterns.py`, `label_models/one_coin.py`, `label_models/confusion.py`.
+`label_models/triplet.py`, `engine.py`; then `patterns.py`, `label_models/confusion.py`, `label_models/mixture.py`.
 `jit.py` says how kernels are compiled. `CONTRIBUTING.md` says how to add a label model or a bound.
 """

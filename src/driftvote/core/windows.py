@@ -458,7 +458,12 @@ def _cannot_fail(bound: str, r: int, wide: int, plain: float, by_range: float) -
 
 
 def explain_choice(state: StreamState, tests: WindowTests, names: Sequence[str]) -> list[WindowTest]:
-    """Return the comparisons that led to the current window, smallest first, each by the pair nearest to a refusal."""
+    """Return the comparisons that led to the current window, smallest first, each by the pair nearest to a refusal.
+
+    None, where the label model says that the rule does not count.
+    """
+    if state.follows[0] == 0:
+        return []
     pairs, k = list(combinations(names, 2)), state.n_classes
     scale = k - 1
     steps: list[WindowTest] = []

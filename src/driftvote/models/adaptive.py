@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from driftvote import settings, theory
 from driftvote.arrays import Floats
 from driftvote.core.label_models import ESTIMATORS, EmEstimator, Estimator, Mixture
+from driftvote.core.label_models.mixture import MEMBERS
 from driftvote.core.windows import WindowGrid, WindowRule, WindowTest
 from driftvote.drift.events import DriftEvent
 from driftvote.errors import DriftvoteError, SettingError
@@ -23,9 +24,9 @@ class AdaptiveLabelModel(LabelModel):
     """Labels from noisy labelers that drift, without ground truth.
 
     As rows come in, the model chooses how many of the last ones still count (the window), learns from how the
-    labelers vote together in that window how each of them votes on each class, and labels the row by it. The
-    window grows as long as the agreements in a larger one differ from a smaller one by no more than noise
-    would explain.
+    labelers vote together in that window how each of them votes, and labels the row by it. The window never
+    reaches back beyond a drift event that changed a labeler. Where accuracies explain how labelers agree, it
+    grows only as long as the agreements in a larger window differ by no more than noise would explain.
 
     The window rule is that of Mazzetto, Esfandiarpoor, Singirikonda, Upfal and Bach, "An Adaptive Method for
     Weak Supervision with Drifting Data" (AISTATS 2025); the default goes beyond it in the threshold and in the
@@ -48,10 +49,11 @@ class AdaptiveLabelModel(LabelModel):
         A `WindowRule`: window sizes to choose from, threshold, sensitivity. A list of sizes or a `WindowGrid` stands
         for a rule with these sizes. Its settings `bound`, `beta` and `delta` are taken as keywords, too.
     estimator
-        The label model that is fitted in the window: `"confusion"` (the default: how each labeler votes, or abstains,
-        on each class, with the class balance), `"triplet"` (one accuracy for each labeler from the agreements of
-        three, as in the paper), `"one_coin"` (one accuracy for each labeler by EM), or one of the objects `Confusion`,
-        `Triplet`, `OneCoin`. Their settings `refresh`, `class_balance` and `clip` are taken as keywords, too.
+        The label model that is fitted in the window: `"mixture"` (the default: a mixture of label models that fail on
+        different streams), `"confusion"` (how each labeler votes, or abstains, on each class), `"one_coin"` (one
+        accuracy for each labeler), `"wawa"` (weights by agreement with the majority), `"triplet"` (the paper's: one
+        accuracy for each labeler from the agreements of three), or one of the objects `Mixture`, `Confusion`,
+        `OneCoin`, `Wawa`, `Triplet`. Their settings `refresh`, `class_balance` and `clip` are taken as keywords, too.
     abstentions
         `"zero"`: a pair with an abstention counts neither as agreeing nor as disagreeing.
         `"random"`: the paper's protocol, an abstention is a random vote (drawn from `seed`).
@@ -184,6 +186,14 @@ class AdaptiveLabelModel(LabelModel):
         """Share of each class in the window."""
         return self._em_estimator().class_shares(self._current().fits)[0]
 
+    @property
+    def mixture(self) -> dict[str, float]:
+        """Weight of each label model of the mixture, now; the weights add up to 1."""
+        self._fitted_engine()
+        if not isinstance(self.estimator, Mixture):
+            raise DriftvoteError(f"estimator={self.estimator.name!r} is one label model, not a mixture")
+        return dict(zip(MEMBERS, self._current().fits.weights[0].tolist(), strict=True))
+
     def _em_estimator(self) -> EmEstimator:
         self._fitted_engine()
         if not isinstance(self.estimator, EmEstimator):
@@ -192,6 +202,9 @@ class AdaptiveLabelModel(LabelModel):
 
     def why_window(self) -> list[WindowTest]:
         """Return the comparisons behind the current window: which larger one was refused, and by which pair.
+
+        An empty list says that agreements do not decide: the window holds every row since the last drift event that
+        changed a labeler, because accuracies do not explain how the labelers agree (docs/estimators.md).
 
         >>> model = AdaptiveLabelModel.paper(windows=[2, 4])
         >>> _ = model.label_stream([[1, 1, 1], [0, 0, 0], [1, 0, 1], [0, 0, 0]])
