@@ -38,6 +38,7 @@ from driftvote.core.state import (
     rebuild_state,
     recent_slots,
     rows_of_window,
+    set_floor,
     state_of_rows,
     store_totals,
     sum_window,
@@ -56,8 +57,6 @@ from driftvote.core.windows import (
 
 NO_CLASSES: Ints = np.empty(0, np.int64)
 """No row of a chunk is verified."""
-
-NO_FLOORS: Ints = np.empty((0, 2), np.int64)
 
 MIN_KEYS = 27
 """Distinct rows of three labelers and two classes."""
@@ -95,12 +94,12 @@ class Repeats(NamedTuple):
 
 
 @inner
-def is_fit_due(row: int, level: int, state: StreamState, schedule: Schedule) -> bool:
+def is_fit_due(row: int, level: int, sizes: Ints, floor: int, schedule: Schedule) -> bool:
     """Return whether a window is fitted again at this row: a sixteenth of it is new, or of the rows that count."""
     if row < schedule.refresh:
         return True
-    period, before = schedule.periods[level], row - state.floor[0]
-    if before < state.sizes[level]:
+    period, before = schedule.periods[level], row - floor
+    if before < sizes[level]:
         shorter = schedule.refresh
         while 2 * shorter * FITS_PER_WINDOW <= before:
             shorter *= 2
@@ -135,7 +134,7 @@ def fit_if_due(
     first. If they do not, that is the fit, and the window rule is not asked until the largest window is due again.
     """
     largest = state.sizes.shape[0] - 1
-    done = schedule.gated and (anew or is_fit_due(row, largest, state, schedule))
+    done = schedule.gated and (anew or is_fit_due(row, largest, state.sizes, state.floor[0], schedule))
     if done:
         sum_window(largest, state)
         fit_window(settings, state, largest, rows_of_window(largest, state), tables, fit)
@@ -144,7 +143,7 @@ def fit_if_due(
         return done
     level = choose_window(state, tests)
     shorter = rows_of_window(level, state) < rows_of_window(largest, state)
-    if (done and shorter) or (not done and (anew or is_fit_due(row, level, state, schedule))):
+    if (done and shorter) or (not done and (anew or is_fit_due(row, level, state.sizes, state.floor[0], schedule))):
         fit_window(settings, state, level, rows_of_window(level, state), tables, fit)
         done = True
     return done
@@ -155,7 +154,6 @@ def label_rows(
     rows: Codes,
     verified: Ints,
     draws: Floats,
-    floors: Ints,
     state: StreamState,
     tests: WindowTests,
     schedule: Schedule,
@@ -167,10 +165,10 @@ def label_rows(
     """Learn from each row, then label it; return the place of the last fit.
 
     `fits` begins with the fit so far; new ones follow. `verified` holds the verified classes of the rows, or is
-    empty; the caller gives such rows their labels. `draws` settle ties. `floors` (row, first) are those to come.
+    empty; the caller gives such rows their labels. `draws` settle ties.
     """
     support = np.empty(state.n_classes, np.int64)
-    place, n_floors = 0, 0
+    place = 0
     fit = select_fit(settings, fits, 0)
     fitted = fit.window[0] > 0
     if fitted and tables.ready[0] == 0:
@@ -178,19 +176,15 @@ def label_rows(
     repeats = new_repeats(rows.shape[0], state, schedule.refresh)
     for t in range(rows.shape[0]):
         row = state.clock[0]
-        new_floor = n_floors < floors.shape[0] and floors[n_floors, 0] == row
-        if new_floor:  # the fit so far holds rows from before the change
-            state.floor[0] = floors[n_floors, 1]
-            n_floors += 1
         slot = add_row(rows, t, state)
         on_stride = row % state.stride == 0  # the stride is the schedule's `refresh`
         if on_stride:
             store_totals(state, row)
         if verified.shape[0] > 0:
             state.verified[slot] = verified[t]
-        if on_stride or row < schedule.refresh or not fitted or new_floor:
+        if on_stride or row < schedule.refresh or not fitted:
             next_fit = select_fit(settings, fits, place + 1)
-            if fit_if_due(not fitted or new_floor, row, state, tests, schedule, settings, tables, next_fit):
+            if fit_if_due(not fitted, row, state, tests, schedule, settings, tables, next_fit):
                 place += 1
                 fit = next_fit
                 fill_tables(settings, fit, tables)
@@ -384,8 +378,15 @@ class Engine:
 
     def label(self, rows: Codes, draws: Floats, verified: Ints = NO_CLASSES) -> Labeled:
         """Learn from each row, then label it; a row whose verified class is given (not -1) gets that label."""
-        due = self._due_floors() if self._floors else NO_FLOORS
-        if self._stale and not (len(due) and due[0, 0] == self.n_rows):
+        first, parts, begin = self.n_rows, [], 0
+        for end in [floor.row - first for floor in self._floors if 0 < floor.row - first < len(rows)]:
+            parts.append(self._label_segment(rows[begin:end], draws[begin:end], verified[begin:end]))
+            begin = end
+        return Labeled.join([*parts, self._label_segment(rows[begin:], draws[begin:], verified[begin:])])
+
+    def _label_segment(self, rows: Codes, draws: Floats, verified: Ints) -> Labeled:
+        """Label rows inside of which no floor takes effect."""
+        if self._stale:
             self._refit()
         n_rows = len(rows)
         out = Outputs(
@@ -393,16 +394,16 @@ class Engine:
             proba=np.empty((n_rows, self.panel.n_classes)),
             places=np.empty(n_rows, np.int64),
         )
-        fits, most = self._fit, self._most_fits(n_rows) + len(due)
+        fits, most = self._fit, self._most_fits(n_rows)
         if most or not self._fit.window[0, 0]:  # most single rows need no room for a new fit
             fits = self.panel.empty_fits(2 + most)
             for part, now in zip(fits, self._fit, strict=True):
                 part[0] = now[0]
         parts = self._state, self._tests, self._schedule, self._settings, fits, self._tables
-        last = label_rows(rows, verified, draws, due, *parts, out)
+        last = label_rows(rows, verified, draws, *parts, out)
         if last:
             kind = type(fits)
-            self._fit, self._stale = kind(*(part[last : last + 1].copy() for part in fits)), False
+            self._fit = kind(*(part[last : last + 1].copy() for part in fits))
             fits = kind(*(part[: last + 1] for part in fits))
         if self._floors:
             self._apply_floors()
@@ -417,21 +418,17 @@ class Engine:
         for row, first in floors:
             self._floors.append(Floor(row, max(first, self._floors[-1].first if self._floors else 0)))
 
-    def _due_floors(self) -> Ints:
-        """Return the floors that take effect at the next row or later."""
-        due = [floor for floor in self._floors if floor.row >= self.n_rows]
-        return np.array(due, np.int64) if due else NO_FLOORS
-
     def _apply_floors(self) -> None:
         """Set the floor of the next row, and drop those that no fit needs again."""
-        if self._floors[-1].row == self.n_rows:
-            self._stale = True
+        self._set_floor(self.n_rows)
         while len(self._floors) > 1 and self._floors[1].row < self.n_rows - self._spare_rows:
             del self._floors[0]
-        self._set_floor(self.n_rows)
 
     def _set_floor(self, row: int) -> None:
-        self._state.floor[0] = max((floor.first for floor in self._floors if floor.row <= row), default=0)
+        first = max((floor.first for floor in self._floors if floor.row <= row), default=0)
+        if first != self._state.floor[0]:
+            set_floor(first, self._state)
+            self._stale = True  # the fit holds rows from before the change
 
     def _most_fits(self, n_rows: int) -> int:
         """Return at most how many fits a chunk of this length makes."""

@@ -35,8 +35,9 @@ Classes = npt.NDArray[np.int16]
 class StreamState(NamedTuple):
     """The memory of one stream. Its size depends on the windows, the labelers and the classes, never on the rows.
 
-    The last axis of `now`, `totals`, `lags` and `sums` holds, one after the other: pair agreements times K - 1 and
-    joint votes (pairs in lexicographic order), votes by labeler and class, and votes that were not abstentions.
+    The last axis of `now`, `totals`, `lags` and `sums` holds, one after the other: pair agreements times
+    K - 1 and joint votes (pairs in lexicographic order), votes by labeler and class, and votes that were not
+    abstentions.
     """
 
     ring: Codes  # (capacity, labelers): row t (from 0) sits in slot t mod capacity; no slots for all the past
@@ -45,7 +46,9 @@ class StreamState(NamedTuple):
     now: Ints  # running totals over all rows
     totals: Ints  # (slots, ...): the same after 1, 1 + stride, 1 + 2 stride ... rows
     lags: Ints  # (far windows, ...): the same as many rows ago as a window has that is too large for the slots
-    sums: Ints  # (windows, ...): sums over each window, as far as the last choice needed them
+    sums: Ints  # (windows + 1, ...): sums over each window, as far as the last choice needed them; then those of all
+    # rows before the floor. (In a field of its own they would make the row loop a third slower: the compiler then
+    # passes the tuple in another way.)
     settled: Ints  # (windows - 1,): until which row a comparison is decided, see `windows.gap_accepted`; not saved
     clock: Ints  # (1,): rows seen
     floor: Ints  # (1,): the first row that counts, where the last drift event began; 0 before there is one
@@ -171,22 +174,33 @@ def rows_of_window(level: int, state: StreamState) -> int:
     return min(state.sizes[level], rows_that_count(state))
 
 
+@jit
+def set_floor(first: int, state: StreamState) -> None:
+    """Let windows hold no row before `first`."""
+    seen, capacity = state.clock[0], state.ring.shape[0]
+    before = state.sums[state.sizes.shape[0]]
+    state.floor[0] = first
+    before[:] = 0
+    if seen - first <= capacity:  # no window reaches a floor that is older
+        for t in range(first, seen):
+            count_row(state.ring, t % capacity, state.n_classes, before)
+        for d in range(state.now.shape[0]):
+            before[d] = state.now[d] - before[d]
+
+
 @inner
 def sum_window(level: int, state: StreamState) -> None:
     """Fill `sums[level]`: the sums over the last rows, as many as the window has or as count."""
     sums, seen = state.sums[level], state.clock[0]
     far = level - (state.sizes.shape[0] - state.lags.shape[0])
     first = seen - rows_of_window(level, state)
-    if far >= 0:
-        cut = first > max(0, seen - state.sizes[level])  # by the floor: rare, as only the first window is ever cut
+    if first == state.floor[0]:
         for d in range(sums.shape[0]):
-            sums[d] = 0 if cut else state.now[d] - state.lags[far, d]
-        for t in range(first, seen if cut else first):
-            count_row(state.ring, t % state.ring.shape[0], state.n_classes, sums)
+            sums[d] = state.now[d] - state.sums[state.sizes.shape[0], d]
         return
-    if first == 0:
+    if far >= 0:
         for d in range(sums.shape[0]):
-            sums[d] = state.now[d]
+            sums[d] = state.now[d] - state.lags[far, d]
         return
     # Totals were stored after 1 + q stride rows; the rows between `first` and the next such moment are counted.
     q = (first - 1 + state.stride - 1) // state.stride
@@ -229,7 +243,7 @@ def empty_state(sizes: Sequence[int] | Ints, n_labelers: int, n_classes: int, st
         now=np.zeros(width, np.int64),
         totals=np.zeros((slots, width), np.int64),
         lags=np.zeros((len(sizes) - n_near, width), np.int64),
-        sums=np.zeros((len(sizes), width), np.int64),
+        sums=np.zeros((len(sizes) + 1, width), np.int64),
         settled=np.zeros(len(sizes) - 1, np.int64),
         clock=np.zeros(1, np.int64),
         floor=np.zeros(1, np.int64),

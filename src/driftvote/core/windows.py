@@ -120,35 +120,17 @@ def gap_accepted(level: int, state: StreamState, tests: WindowTests) -> bool:
 
 
 @inner
-def is_cut(level: int, state: StreamState, tests: WindowTests) -> bool:
-    """Return whether window level + 1 does not fit, but is compared, cut to the rows that count.
-
-    After a floor only, where every row is wanted, under the normal bound, whose threshold takes any two windows.
-    """
-    n_near = state.sizes.shape[0] - state.lags.shape[0]  # to sum up others that are cut, all rows would be counted
-    is_due = state.floor[0] > 0 and tests.bound == NORMAL and level + 1 < n_near
-    return is_due and state.sizes[level] < rows_that_count(state) < state.sizes[level + 1]
-
-
-@jit
-def compare_windows(level: int, state: StreamState, tests: WindowTests) -> Comparison:
-    """Return the comparison of window level with the next one, which may be cut."""
-    r, wide, plain = state.sizes[level], state.sizes[level + 1], tests.plain[level]
-    if is_cut(level, state, tests):
-        wide = rows_that_count(state)
-        plain = tests.factor * (2.0 * tests.beta / math.sqrt(r) + math.sqrt((1.0 - r / wide) / r))
-    return Comparison(r, wide, tests.bound, plain, tests.by_spread[level], tests.by_range[level])
-
-
-@inner
-def accepts(level: int, state: StreamState, tests: WindowTests) -> bool:
-    """Return whether window level + 1 is accepted after window level; the sums of both are there."""
+def accepts(level: int, rows: int, state: StreamState, tests: WindowTests) -> bool:
+    """Return whether window level + 1, which holds so many rows, is accepted after window level; both are summed up."""
     if tests.bound == MCDIARMID:
         return gap_accepted(level, state, tests)
     near, wide = state.sums[level], state.sums[level + 1]
     pairs, n_classes = n_pairs_of(state), state.n_classes
     scale = n_classes - 1
-    step = compare_windows(level, state, tests)
+    r, plain = state.sizes[level], tests.plain[level]
+    if rows < state.sizes[level + 1]:
+        plain = tests.factor * (2.0 * tests.beta / math.sqrt(r) + math.sqrt((1.0 - r / rows) / r))
+    step = Comparison(r, rows, tests.bound, plain, tests.by_spread[level], tests.by_range[level])
     for pair in range(pairs):
         both = wide[pairs + pair]
         agreed = (wide[pair] + both) // n_classes
@@ -159,16 +141,24 @@ def accepts(level: int, state: StreamState, tests: WindowTests) -> bool:
 
 @inner
 def choose_window(state: StreamState, tests: WindowTests) -> int:
-    """Return the index of the window that the rule stops at, after the rows seen so far; its sums are then there."""
+    """Return the index of the window that the rule stops at, after the rows seen so far; its sums are then there.
+
+    After a floor rows are scarce: a window that does not fit is then compared, too, cut to the rows that count (under
+    the normal bound, whose threshold takes any two windows).
+    """
     seen, count, last = state.clock[0], rows_that_count(state), state.sizes.shape[0] - 1
     if state.follows[0] == 0:
         sum_window(last, state)
         return last
+    cuts = tests.bound == NORMAL and count < seen
     level = 0
     while level < tests.n_certain and state.sizes[level + 1] <= count:
         level += 1
     summed = -1  # the last window that was summed
-    while level < last and (state.sizes[level + 1] <= count or is_cut(level, state, tests)):
+    while level < last:
+        rows = min(state.sizes[level + 1], count)
+        if rows < state.sizes[level + 1] and (not cuts or rows <= state.sizes[level]):
+            break
         if abs(state.settled[level]) >= seen:
             if state.settled[level] < 0:
                 break
@@ -177,7 +167,7 @@ def choose_window(state: StreamState, tests: WindowTests) -> int:
                 sum_window(level, state)
             sum_window(level + 1, state)
             summed = level + 1
-            if not accepts(level, state, tests):
+            if not accepts(level, rows, state, tests):
                 return level
         level += 1
     if summed != level:
@@ -468,10 +458,11 @@ def explain_choice(state: StreamState, tests: WindowTests, names: Sequence[str])
     scale = k - 1
     steps: list[WindowTest] = []
     sum_all_windows(state)
+    count, cuts = int(state.clock[0] - state.floor[0]), tests.bound == NORMAL and state.floor[0] > 0
     for level in range(len(state.sizes) - 1):
-        step = compare_windows(level, state, tests)
-        r, big = int(step.rows), int(step.next_rows)
-        if big > state.clock[0] - state.floor[0] or (steps and not steps[-1].accepted):
+        r, big = int(state.sizes[level]), min(int(state.sizes[level + 1]), count)
+        cut = big < state.sizes[level + 1]
+        if (cut and (not cuts or big <= r)) or (steps and not steps[-1].accepted):
             break
         near, wide = state.sums[level, : len(pairs)], state.sums[level + 1, : len(pairs)]
         if tests.bound == MCDIARMID:
@@ -486,6 +477,10 @@ def explain_choice(state: StreamState, tests: WindowTests, names: Sequence[str])
             agreed = (wide + both) / k
             means = wide / (big * scale)
             variances = np.maximum(0.0, (agreed + (both - agreed) / scale**2) / big - means * means)
+            terms = (float(part[level]) for part in (tests.plain, tests.by_spread, tests.by_range))
+            step = Comparison(r, big, tests.bound, *terms)
+            if cut:
+                step = step._replace(plain=theory.threshold(tests.factor, tests.beta, r, big))
             limits = np.array([threshold(variance, k / (2.0 * scale), step) for variance in variances.tolist()])
             differences = np.abs(means - near / (r * scale))
             worst = int((differences - limits).argmax())
