@@ -19,7 +19,6 @@ from driftvote.arrays import Arrays, Codes, Floats, Ints, code_dtype
 from driftvote.core.jit import inner, jit
 from driftvote.core.label_models import Estimator, Majority, Triplet
 from driftvote.core.label_models.interface import (
-    FITS_PER_WINDOW,
     concat_fits,
     fill_tables,
     fit_window,
@@ -58,6 +57,9 @@ from driftvote.core.windows import (
 NO_CLASSES: Ints = np.empty(0, np.int64)
 """No row of a chunk is verified."""
 
+FITS_BYTES = 1 << 31
+"""Room for the fits of a chunk; a longer chunk is labeled in halves."""
+
 MIN_KEYS = 27
 """Distinct rows of three labelers and two classes."""
 
@@ -74,6 +76,7 @@ class Schedule(NamedTuple):
 
     refresh: int  # rows between two choices of the window
     periods: Ints  # (windows,): rows between two fits, by window; multiples of `refresh`
+    per_window: int  # parts of a window after each of which it is fitted again
     gated: bool  # whether the label model decides if the window rule counts
 
 
@@ -95,13 +98,13 @@ class Repeats(NamedTuple):
 
 @inner
 def is_fit_due(row: int, level: int, sizes: Ints, floor: int, schedule: Schedule) -> bool:
-    """Return whether a window is fitted again at this row: a sixteenth of it is new, or of the rows that count."""
+    """Return whether a window is fitted again at this row: a part of it is new, or of the rows that count."""
     if row < schedule.refresh:
         return True
     period, before = schedule.periods[level], row - floor
     if before < sizes[level]:
         shorter = schedule.refresh
-        while 2 * shorter * FITS_PER_WINDOW <= before:
+        while 2 * shorter * schedule.per_window <= before:
             shorter *= 2
         period = min(period, shorter)
     return row % period == 0
@@ -293,7 +296,12 @@ class Estimates:
     def join(cls, parts: Sequence[Any]) -> Estimates:
         """Return the estimates of one part after the other; a labeler that joined later is at chance before."""
         panel = parts[-1].panel
-        tables = [panel.estimator.widen_fits(part.fits, panel.n_labelers, panel.n_classes) for part in parts]
+        tables = [
+            part.fits
+            if part.panel.n_labelers == panel.n_labelers
+            else panel.estimator.widen_fits(part.fits, panel.n_labelers, panel.n_classes)
+            for part in parts
+        ]
         offsets = np.cumsum([0] + [len(part.fits.window) for part in parts])
         places = [part.places + offset for part, offset in zip(parts, offsets, strict=False)]
         return Estimates(panel, concat_fits(tables), np.concatenate(places))
@@ -329,7 +337,9 @@ class Engine:
         self._tests = rule.tests(n_labelers, n_classes)
         self._settings = self.panel.settings
         sizes = np.array(rule.grid, np.int64)
-        self._schedule = Schedule(estimator.refresh, estimator.fit_periods(sizes), estimator.gates_window)
+        per_window = estimator.fits_per_window(n_labelers, n_classes)
+        periods = estimator.fit_periods(sizes, per_window)
+        self._schedule = Schedule(estimator.refresh, periods, per_window, estimator.gates_window)
         self._tables = estimator.new_tables(self._settings, n_labelers)
         self._fit = self.panel.empty_fits(1)
         self._stale = False  # a row was verified, or a floor set, since the fit
@@ -389,6 +399,11 @@ class Engine:
         if self._stale:
             self._refit()
         n_rows = len(rows)
+        size = sum(part.nbytes for part in self._fit)
+        if n_rows > self._schedule.refresh and size * self._most_fits(n_rows) > FITS_BYTES:
+            half = n_rows // 2
+            parts = [tuple(part[at] for part in (rows, draws, verified)) for at in (slice(half), slice(half, None))]
+            return Labeled.join([self._label_segment(*part) for part in parts])
         out = Outputs(
             labels=np.empty(n_rows, np.int64),
             proba=np.empty((n_rows, self.panel.n_classes)),
@@ -580,7 +595,7 @@ def estimate_rows(estimator: Estimator, rows: Codes, n_classes: int, diluted: bo
     state, fits = state_of_rows(rows, n_classes, estimator.refresh), panel.empty_fits(1)
     tables = estimator.new_tables(panel.settings, panel.n_labelers)
     tests = FixedWindow(len(rows)).tests(panel.n_labelers, n_classes)
-    fit_now(state, tests, Schedule(estimator.refresh, np.ones(1, np.int64), False), panel.settings, tables, fits)
+    fit_now(state, tests, Schedule(estimator.refresh, np.ones(1, np.int64), 1, False), panel.settings, tables, fits)
     return Estimates(panel, fits, np.zeros(1, np.int64))
 
 

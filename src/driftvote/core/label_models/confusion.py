@@ -64,12 +64,14 @@ class EmTables(NamedTuple):
 
 @inner
 def count_cast(patterns: Patterns, cast: Ints) -> None:
-    """Fill in the votes of each labeler."""
+    """Fill in the votes of each labeler for each class, and in the last column all of them."""
     for h in range(cast.shape[0]):
-        cast[h] = 0
+        for v in range(cast.shape[1]):
+            cast[h, v] = 0
     for q in range(patterns.rows.shape[0]):
         for at in range(patterns.start[q], patterns.start[q + 1]):
-            cast[patterns.who[at]] += patterns.rows[q]
+            cast[patterns.who[at], patterns.what[at]] += patterns.rows[q]
+            cast[patterns.who[at], cast.shape[1] - 1] += patterns.rows[q]
 
 
 @inner
@@ -115,11 +117,11 @@ def maximise(settings: EmSettings, window: int, cast: Ints, counts: Floats, mass
     """M step: tables and class balance from the counts."""
     theta, n_classes = fit.theta, mass.shape[0]
     for h in range(theta.shape[0]):
-        silent = (window - cast[h] + 1.0) / (window + 2.0)
+        silent = (window - cast[h, n_classes] + 1.0) / (window + 2.0)
         hits = SMOOTHING * PRIOR_SKILL
         for c in range(n_classes):
             hits += counts[h, c, c]
-        coin = hits / (cast[h] + SMOOTHING)
+        coin = hits / (cast[h, n_classes] + SMOOTHING)
         for c in range(n_classes):
             voted = counts[h, c, n_classes]
             rows = mass[c] if settings.silence else voted / (1.0 - silent)
@@ -147,21 +149,24 @@ def silence_weight(active: int, votes: int) -> float:
 def take_logs(theta: Floats, cast: Ints, worth: Floats, logs: Floats, absent: Floats) -> int:
     """Fill in the logarithms of a table and of all abstaining; return how many labelers vote at all.
 
-    `worth` is how much a vote of each labeler counts; empty: all count alike.
+    `cast` has the votes of each labeler, the sum last; with its votes for each class before that, only classes that it
+    votes for are filled in. `worth` is how much a vote of each labeler counts; empty: all count alike.
     """
-    active = 0
-    for c in range(theta.shape[1]):
+    active, n_classes, all_votes = 0, theta.shape[1], cast.shape[1] - 1
+    for c in range(n_classes):
         absent[c] = 0.0
     for h in range(theta.shape[0]):
-        for c in range(theta.shape[1]):
-            for v in range(theta.shape[2]):
-                logs[h, c, v] = math.log(theta[h, c, v])
-                if worth.shape[0] > 0 and v < theta.shape[1]:
-                    logs[h, c, v] *= worth[h]
-        if cast[h] > 0:
-            active += 1
-            for c in range(theta.shape[1]):
-                absent[c] += logs[h, c, theta.shape[1]]
+        for v in range(n_classes):
+            if all_votes == 0 or cast[h, v] > 0:
+                for c in range(n_classes):
+                    logs[h, c, v] = math.log(theta[h, c, v])
+                    if worth.shape[0] > 0:
+                        logs[h, c, v] *= worth[h]
+        for c in range(n_classes):
+            logs[h, c, n_classes] = math.log(theta[h, c, n_classes])
+            if cast[h, all_votes] > 0:
+                absent[c] += logs[h, c, n_classes]
+        active += cast[h, all_votes] > 0
     return active
 
 
@@ -244,7 +249,8 @@ def run_em(
         hits = SMOOTHING * PRIOR_SKILL
         for c in range(n_classes):
             hits += counts[h, c, c]
-        fit.accuracy[h] = hits / (cast[h] + SMOOTHING) if cast[h] > 0 else 1.0 / n_classes
+        votes = cast[h, n_classes]
+        fit.accuracy[h] = hits / (votes + SMOOTHING) if votes > 0 else 1.0 / n_classes
     for c in range(n_classes):
         mass[c] /= window
 
@@ -284,7 +290,7 @@ def fit_window(settings: EmSettings, state: StreamState, level: int, window: int
     n, n_classes = fit.theta.shape[0], fit.theta.shape[1]
     patterns = find_patterns(state, window)
     majority, post = np.empty((patterns.rows.shape[0], n_classes)), np.empty((patterns.rows.shape[0], n_classes))
-    cast, counts = np.empty(n, np.int64), np.empty((n, n_classes, n_classes + 1))
+    cast, counts = np.empty((n, n_classes + 1), np.int64), np.empty((n, n_classes, n_classes + 1))
     start_from_majority(patterns, majority)
     count_cast(patterns, cast)
     run_em(settings, patterns, window, cast, np.empty(0), majority, post, counts, tables, fit)
@@ -295,7 +301,7 @@ def fit_window(settings: EmSettings, state: StreamState, level: int, window: int
 
 def fill_tables(settings: EmSettings, fit: EmFit, tables: EmTables) -> None:
     """Take the logarithms of a fit."""
-    tables.active[0] = take_logs(fit.theta, fit.votes, np.empty(0), tables.logs, tables.start[1])
+    tables.active[0] = take_logs(fit.theta, fit.votes.reshape(-1, 1), np.empty(0), tables.logs, tables.start[1])
     for c in range(fit.balance.shape[0]):
         tables.start[0, c] = math.log(fit.balance[c])
     tables.ready[0] = 1

@@ -17,8 +17,12 @@ from driftvote.arrays import Codes, Floats, Ints
 from driftvote.core.jit import KernelTable
 from driftvote.core.voting import dilute
 
-FITS_PER_WINDOW = 16
-"""A window is fitted again when a sixteenth of its rows is new: the cost per row then does not grow with it."""
+FITS_PER_WINDOW, FEW_FITS = 16, 4
+"""A window is fitted again when a sixteenth of its rows is new: the cost per row then does not grow with it. Where a
+fit is large, when a quarter is new."""
+
+LARGE_FIT = 20_000
+"""Numbers in a table of votes by class from which a fit is large: 40 classes and 12 labelers, or 77 and 4."""
 
 KERNELS = KernelTable()
 select_fit = KERNELS.function("select_fit")  # (settings, fits, place) -> one fit of a table
@@ -85,11 +89,15 @@ class Estimator(ABC):
             getattr(wide, field)[:, n_before:] = value
         return wide
 
-    def fit_periods(self, sizes: Ints) -> Ints:
-        """Return the rows between two fits of each window: `refresh` times a power of two, about 1/16 of the window."""
+    def fits_per_window(self, n_labelers: int, n_classes: int) -> int:
+        """Return into how many parts a window is divided for the schedule of its fits."""
+        return FITS_PER_WINDOW if n_labelers * n_classes * (n_classes + 1) < LARGE_FIT else FEW_FITS
+
+    def fit_periods(self, sizes: Ints, per_window: int) -> Ints:
+        """Return the rows between two fits of each window: `refresh` times a power of two, about such a part of it."""
         if self.fits_every_row:
             return np.ones(len(sizes), np.int64)
-        share = np.maximum(1, sizes // (FITS_PER_WINDOW * self.refresh))
+        share = np.maximum(1, sizes // (per_window * self.refresh))
         return np.asarray(self.refresh * 2 ** np.floor(np.log2(share)).astype(np.int64))
 
     def check(self, n_classes: int) -> None:  # noqa: B027

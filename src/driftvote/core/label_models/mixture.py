@@ -72,7 +72,8 @@ class MixtureSettings(NamedTuple):
 class MixtureFit(NamedTuple):
     """The fits of the members, and their weights."""
 
-    theta: Floats  # (fitted members, labelers, classes, classes + 1): see `EmFit`
+    theta: Floats  # (confusion members and the cautious one, labelers, classes, classes + 1): see `EmFit`
+    coins: Floats  # (members with one accuracy, labelers)
     balance: Floats  # (fitted members, classes)
     shares: Floats  # (fitted members, classes)
     weights: Floats  # (members,): their sum is 1
@@ -199,6 +200,7 @@ def select_fit(settings: MixtureSettings, fits: MixtureFit, place: int) -> Mixtu
     """Return one of many fits."""
     return MixtureFit(
         fits.theta[place],
+        fits.coins[place],
         fits.balance[place],
         fits.shares[place],
         fits.weights[place],
@@ -215,12 +217,13 @@ def fit_window(
 ) -> None:
     """Fit every member to the last `window` rows, those of the grid's window `level`, whose sums are there."""
     n, n_classes = fit.theta.shape[1], fit.theta.shape[2]
+    pooled = np.empty((n, n_classes, n_classes + 1))
     sums, pairs = state.sums[level], n_pairs_of(state)
     patterns = find_patterns(state, window)
     n_patterns = patterns.rows.shape[0]
     majority, post = np.empty((n_patterns, n_classes)), np.empty((n_patterns, n_classes))
-    cast, counts = np.empty(n, np.int64), np.empty((n, n_classes, n_classes + 1))
-    misfits, accuracies = np.empty(6), np.empty((6, n))
+    cast, counts = np.empty((n, n_classes + 1), np.int64), np.empty((n, n_classes, n_classes + 1))
+    misfits, accuracies = np.empty(5), np.empty((5, n))
     mass, plain = np.empty(n_classes), np.empty(0)
     start_from_majority(patterns, majority)
     count_cast(patterns, cast)
@@ -229,10 +232,6 @@ def fit_window(
     for h in range(n):
         fit.worth[h] = 1.0 / (1.0 + fit.worth[h])
         fit.votes[h] = sums[sums.shape[0] - n + h]
-        hits = 0.0
-        for c in range(n_classes):
-            hits += counts[h, c, c]
-        accuracies[0, h] = hits / cast[h] if cast[h] > 0 else 1.0 / n_classes
     fit.window[0] = window
     for m in range(5):
         own = settings.one_coin
@@ -244,22 +243,25 @@ def fit_window(
             own = settings.confusion_plain
         elif m == CAUTIOUS:
             own = settings.cautious
-        part = EmFit(fit.theta[m], fit.balance[m], fit.shares[m], accuracies[m + 1], fit.votes, fit.window)
+        theta = pooled if own.pooled else fit.theta[m - CONFUSION]
+        part = EmFit(theta, fit.balance[m], fit.shares[m], accuracies[m], fit.votes, fit.window)
         worth = fit.worth if own.pooled else plain
         run_em(own, patterns, window, cast, worth, majority, post, counts, member_tables(tables, m), part)
+        if own.pooled:
+            for h in range(n):
+                fit.coins[m, h] = theta[h, 0, 0] / (theta[h, 0, 0] + (n_classes - 1) * theta[h, 0, 1])
         if m < CAUTIOUS:
             for c in range(n_classes):
                 mass[c] = fit.shares[m, c] * window
             misfits[m + 1], _ = misfit_of(counts, mass, sums, pairs, plain)
     weigh_members(misfits, noise, generality(sums, pairs, n, n_classes), fit)
     for h in range(n):
-        fit.accuracy[h] = 0.0
         # The majority and the member close to it take most votes for right, so they do not judge labelers.
-        total = 0.0
-        for m in range(1, 5):
-            fit.accuracy[h] += fit.weights[m] * accuracies[m, h]
-            total += fit.weights[m]
-        fit.accuracy[h] /= total
+        accuracy, total = 0.0, 0.0
+        for m in range(CAUTIOUS):
+            accuracy += fit.weights[m + 1] * accuracies[m, h]
+            total += fit.weights[m + 1]
+        fit.accuracy[h] = accuracy / total
 
 
 def follows_agreements(settings: MixtureSettings, fit: MixtureFit) -> int:
@@ -269,11 +271,23 @@ def follows_agreements(settings: MixtureSettings, fit: MixtureFit) -> int:
 
 def fill_tables(settings: MixtureSettings, fit: MixtureFit, tables: MixtureTables) -> None:
     """Take the logarithms of the members' fits."""
-    plain = np.empty(0)
-    for m in range(fit.theta.shape[0]):
-        worth = fit.worth if m <= ONE_COIN_BALANCE else plain
-        tables.active[0] = take_logs(fit.theta[m], fit.votes, worth, tables.logs[m], tables.start[m, 1])
-        for c in range(fit.balance.shape[1]):
+    n_classes, votes = fit.balance.shape[1], fit.votes.reshape(-1, 1)
+    for m in range(CONFUSION):
+        for h in range(fit.votes.shape[0]):
+            # How often such a labeler votes does not depend on the class, so neither votes nor silence have to say it.
+            right = fit.worth[h] * math.log(fit.coins[m, h])
+            wrong = fit.worth[h] * math.log((1.0 - fit.coins[m, h]) / (n_classes - 1))
+            for c in range(n_classes):
+                for v in range(n_classes):
+                    tables.logs[m, h, c, v] = right if v == c else wrong
+                tables.logs[m, h, c, n_classes] = 0.0
+        for c in range(n_classes):
+            tables.start[m, 1, c] = 0.0
+    for m in range(CONFUSION, fit.balance.shape[0]):
+        theta, start = fit.theta[m - CONFUSION], tables.start[m, 1]
+        tables.active[0] = take_logs(theta, votes, np.empty(0), tables.logs[m], start)
+    for m in range(fit.balance.shape[0]):
+        for c in range(n_classes):
             tables.start[m, 0, c] = math.log(fit.balance[m, c])
     tables.ready[0] = 1
 
@@ -294,7 +308,7 @@ def label_row(
         proba[c] = 0.0 if votes > 0 else fit.weights[0] / n_classes
     if votes > 0:
         add_majority(support, fit.weights[0], proba)
-    for m in range(fit.theta.shape[0]):
+    for m in range(fit.balance.shape[0]):
         pull = settings.cautious.pull if m == CAUTIOUS else 0.0
         score_row(member_tables(tables, m), pull, row, support, votes, tables.proba)
         for c in range(n_classes):
@@ -352,7 +366,8 @@ class Mixture(EmEstimator):
     def empty_fits(self, n_fits: int, n_labelers: int, n_classes: int) -> MixtureFit:  # type: ignore[override]
         """Return arrays for so many fits."""
         return MixtureFit(
-            theta=np.zeros((n_fits, 5, n_labelers, n_classes, n_classes + 1)),
+            theta=np.zeros((n_fits, 3, n_labelers, n_classes, n_classes + 1)),
+            coins=np.zeros((n_fits, 2, n_labelers)),
             balance=np.zeros((n_fits, 5, n_classes)),
             shares=np.zeros((n_fits, 5, n_classes)),
             weights=np.zeros((n_fits, 6)),
@@ -367,6 +382,7 @@ class Mixture(EmEstimator):
         """Return fits for more labelers, the newcomers at chance and without votes."""
         wide: MixtureFit = super().widen_fits(fits, n_labelers, n_classes)
         wide.theta[:, :, fits.votes.shape[1] :] = 1.0 / (n_classes + 1)
+        wide.coins[:, :, fits.votes.shape[1] :] = 1.0 / n_classes
         return wide
 
     def newcomer(self, n_classes: int) -> dict[str, float]:
@@ -385,8 +401,8 @@ class Mixture(EmEstimator):
         )
 
     def confusions(self, fits: MixtureFit) -> Floats:  # type: ignore[override]
-        """Return P(vote | class) over the members that are fitted, each class by the rows it has there."""
-        rows = fits.weights[:, 1:, None] * fits.shares
+        """Return P(vote | class) over the members that have tables, each class by the rows it has there."""
+        rows = fits.weights[:, 1 + CONFUSION :, None] * fits.shares[:, CONFUSION:]
         parts = (rows[:, :, None, :, None] * fits.theta).sum(axis=1)
         return np.asarray(parts / np.maximum(rows.sum(axis=1), 1e-300)[:, None, :, None])
 
@@ -398,4 +414,8 @@ class Mixture(EmEstimator):
     def class_weights(self, fits: MixtureFit) -> Floats:
         """Return the log-odds that a vote for each class adds to it, as the mean over the members that are fitted."""
         weights = fits.weights[:, 1:] / np.maximum(fits.weights[:, 1:].sum(axis=1, keepdims=True), 1e-300)
-        return np.asarray((weights[:, :, None, None] * log_ratios(fits.theta)).sum(axis=1))
+        n_classes = fits.shares.shape[2]
+        coins = np.clip(fits.coins, 1e-300, 1.0 - 1e-12)  # a place without a fit has none
+        odds = fits.worth[:, None] * np.log((n_classes - 1) * coins / (1.0 - coins))
+        pooled = (weights[:, :CONFUSION, None] * odds).sum(axis=1)[:, :, None]
+        return np.asarray(pooled + (weights[:, CONFUSION:, None, None] * log_ratios(fits.theta)).sum(axis=1))
