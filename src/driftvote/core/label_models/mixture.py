@@ -44,7 +44,7 @@ from driftvote.core.label_models.confusion import (
 from driftvote.core.label_models.interface import KERNELS
 from driftvote.core.patterns import find_patterns, start_from_majority
 from driftvote.core.state import StreamState, n_pairs_of
-from driftvote.core.voting import add_majority, count_votes, pick_likeliest
+from driftvote.core.voting import add_majority, count_votes, largest, pick_likeliest
 
 MEMBERS = ("majority", "one_coin", "one_coin_balance", "confusion", "confusion_plain", "cautious")
 """Majority; one accuracy for each labeler with even classes, and with the class balance estimated; confusion tables
@@ -292,6 +292,23 @@ def fill_tables(settings: MixtureSettings, fit: MixtureFit, tables: MixtureTable
     tables.ready[0] = 1
 
 
+@inner
+def temper(support: Ints, votes: int, label: int, room: Floats, proba: Floats) -> None:
+    """Replace the mixture's probabilities by shares of the votes and of one more: half the mixture's, half nobody's.
+
+    Members multiply votes as if errors were independent, but on real streams labelers find the same rows difficult, and
+    the truth is about as likely as one more vote for it. With `n` votes, `v` of them for a class of `k`, and the
+    mixture's probability `m`, it is (v + (m + 1 / k) / 2) / (n + 1). Where these shares would name another class than
+    the label, the mixture overrules the votes, and its own probabilities stay: they are seldom far above one half.
+    """
+    n_classes = proba.shape[0]
+    for c in range(n_classes):
+        room[c] = (support[c] + 0.5 * (proba[c] + 1.0 / n_classes)) / (votes + 1.0)
+    if room[label] >= largest(room):
+        for c in range(n_classes):
+            proba[c] = room[c]
+
+
 def label_row(
     settings: MixtureSettings,
     fit: MixtureFit,
@@ -301,7 +318,10 @@ def label_row(
     support: Ints,
     proba: Floats,
 ) -> int:
-    """Return the label of one row: the likeliest class, but never another one than all its votes agree on."""
+    """Return the label of one row: the likeliest class, but never another one than all its votes agree on.
+
+    The label is the mixture's; `temper` makes its probabilities honest.
+    """
     n_classes = proba.shape[0]
     votes = count_votes(row, support)
     for c in range(n_classes):
@@ -313,7 +333,11 @@ def label_row(
         score_row(member_tables(tables, m), pull, row, support, votes, tables.proba)
         for c in range(n_classes):
             proba[c] += fit.weights[m + 1] * tables.proba[c]
-    return pick_likeliest(support, votes, draw, proba)
+    label = pick_likeliest(support, votes, draw, proba)
+    if votes > 0 and label >= 0:
+        count_votes(row, support)
+        temper(support, votes, label, tables.proba, proba)
+    return label
 
 
 KERNELS.register(
