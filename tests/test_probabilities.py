@@ -39,7 +39,8 @@ def test_probabilities_are_shares_of_the_votes_and_one_more(n, k, coverage):
     overruled = labeled & (cast[:, 0] > 0) & ~tempered
     assert (counts[overruled, out.codes[overruled]] < counts[overruled].max(axis=1)).all()
     unanimous = labeled & ((counts > 0).sum(axis=1) == 1)
-    assert tempered[unanimous].all() and (proba[unanimous].max(axis=1) < 1.0).all()
+    assert tempered[unanimous].all()
+    assert (proba[unanimous].max(axis=1) < 1.0).all()
 
 
 def test_labelers_that_find_the_same_rows_difficult_are_not_taken_for_certain():
