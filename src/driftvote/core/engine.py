@@ -57,8 +57,8 @@ from driftvote.core.windows import (
 NO_CLASSES: Ints = np.empty(0, np.int64)
 """No row of a chunk is verified."""
 
-FITS_BYTES = 1 << 31
-"""Room for the fits of a chunk; a longer chunk is labeled in halves."""
+FITS_BYTES, LONG = 1 << 31, 512
+"""Room for the fits of a chunk; a chunk that needs more, and is longer than so many rows, is labeled in halves."""
 
 MIN_KEYS = 27
 """Distinct rows of three labelers and two classes."""
@@ -388,6 +388,8 @@ class Engine:
 
     def label(self, rows: Codes, draws: Floats, verified: Ints = NO_CLASSES) -> Labeled:
         """Learn from each row, then label it; a row whose verified class is given (not -1) gets that label."""
+        if not self._floors:
+            return self._label_segment(rows, draws, verified)
         first, parts, begin = self.n_rows, [], 0
         for end in [floor.row - first for floor in self._floors if 0 < floor.row - first < len(rows)]:
             parts.append(self._label_segment(rows[begin:end], draws[begin:end], verified[begin:end]))
@@ -399,8 +401,7 @@ class Engine:
         if self._stale:
             self._refit()
         n_rows = len(rows)
-        size = sum(part.nbytes for part in self._fit)
-        if n_rows > self._schedule.refresh and size * self._most_fits(n_rows) > FITS_BYTES:
+        if n_rows > LONG and self._most_fits(n_rows) * sum(part.nbytes for part in self._fit) > FITS_BYTES:
             half = n_rows // 2
             parts = [tuple(part[at] for part in (rows, draws, verified)) for at in (slice(half), slice(half, None))]
             return Labeled.join([self._label_segment(*part) for part in parts])

@@ -60,13 +60,10 @@ CAUTIOUS_PULL = 2.0  # log-odds by which it keeps to the majority: about the 0.8
 
 
 class MixtureSettings(NamedTuple):
-    """The settings of the members that are fitted, in the order of `MEMBERS`."""
+    """The settings in the form that kernels need."""
 
-    one_coin: EmSettings
-    one_coin_balance: EmSettings
-    confusion: EmSettings
-    confusion_plain: EmSettings
-    cautious: EmSettings
+    estimated: bool  # the class balance is estimated by the members that do so; otherwise it is `given` for all
+    given: Floats  # (classes,)
 
 
 class MixtureFit(NamedTuple):
@@ -92,6 +89,21 @@ class MixtureTables(NamedTuple):
     active: Ints  # (1,)
     proba: Floats  # (classes,): for work
     ready: Ints  # (1,)
+
+
+@inner
+def member_settings(settings: MixtureSettings, m: int) -> EmSettings:
+    """Return the settings of one member that is fitted."""
+    pooled = m <= ONE_COIN_BALANCE
+    return EmSettings(
+        pooled,
+        not pooled,
+        settings.estimated and (m == ONE_COIN_BALANCE or m == CONFUSION or m == CONFUSION_PLAIN),
+        EVEN_STEPS if m == CONFUSION else 0,
+        CAUTIOUS_STEPS if m == CAUTIOUS else STEPS,
+        CAUTIOUS_PULL if m == CAUTIOUS else 0.0,
+        settings.given,
+    )
 
 
 @inner
@@ -234,15 +246,7 @@ def fit_window(
         fit.votes[h] = sums[sums.shape[0] - n + h]
     fit.window[0] = window
     for m in range(5):
-        own = settings.one_coin
-        if m == ONE_COIN_BALANCE:
-            own = settings.one_coin_balance
-        elif m == CONFUSION:
-            own = settings.confusion
-        elif m == CONFUSION_PLAIN:
-            own = settings.confusion_plain
-        elif m == CAUTIOUS:
-            own = settings.cautious
+        own = member_settings(settings, m)
         theta = pooled if own.pooled else fit.theta[m - CONFUSION]
         part = EmFit(theta, fit.balance[m], fit.shares[m], accuracies[m], fit.votes, fit.window)
         worth = fit.worth if own.pooled else plain
@@ -329,7 +333,7 @@ def label_row(
     if votes > 0:
         add_majority(support, fit.weights[0], proba)
     for m in range(fit.balance.shape[0]):
-        pull = settings.cautious.pull if m == CAUTIOUS else 0.0
+        pull = CAUTIOUS_PULL if m == CAUTIOUS else 0.0
         score_row(member_tables(tables, m), pull, row, support, votes, tables.proba)
         for c in range(n_classes):
             proba[c] += fit.weights[m + 1] * tables.proba[c]
@@ -374,18 +378,7 @@ class Mixture(EmEstimator):
 
     def settings(self, n_labelers: int, n_classes: int, diluted: bool) -> MixtureSettings:
         """Return the settings as kernels need them."""
-        known, given = self.class_balance != "estimated", self.given_balance(n_classes)
-
-        def member(pooled: bool, estimated: bool, even_steps: int, steps: int = STEPS, pull: float = 0.0) -> EmSettings:
-            return EmSettings(pooled, not pooled, estimated and not known, even_steps, steps, pull, given)
-
-        return MixtureSettings(
-            one_coin=member(True, False, 0),
-            one_coin_balance=member(True, True, 0),
-            confusion=member(False, True, EVEN_STEPS),
-            confusion_plain=member(False, True, 0),
-            cautious=member(False, False, 0, CAUTIOUS_STEPS, CAUTIOUS_PULL),
-        )
+        return MixtureSettings(self.class_balance == "estimated", self.given_balance(n_classes))
 
     def empty_fits(self, n_fits: int, n_labelers: int, n_classes: int) -> MixtureFit:  # type: ignore[override]
         """Return arrays for so many fits."""
@@ -415,7 +408,7 @@ class Mixture(EmEstimator):
 
     def new_tables(self, settings: MixtureSettings, n_labelers: int) -> MixtureTables:  # type: ignore[override]
         """Return room for what `fill_tables` prepares."""
-        k = len(settings.one_coin.given)
+        k = len(settings.given)
         return MixtureTables(
             logs=np.empty((5, n_labelers, k, k + 1)),
             start=np.empty((5, 2, k)),
