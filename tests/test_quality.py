@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -12,10 +13,13 @@ from driftvote import MajorityLabelModel, VoteError
 from experiments.quality import cost, models, peers, scoring, simulated, streams, suite
 from experiments.quality.__main__ import main
 from experiments.quality.checks import FORMER, check_all, show_cell
+from experiments.quality.page import page, publish
 from experiments.quality.peers import Peer
 from experiments.quality.streams import GoldStream
 
 from streams_for_tests import DATA, needs_data, random_stream
+
+ROOT = Path(__file__).parents[1]
 
 # Of the README of the data: abstentions ignored, a tied row counts by its share.
 MAJORITIES = {
@@ -305,3 +309,65 @@ def test_cost_without_the_former_commit(tmp_path, capsys):
     assert cost.check_out(tmp_path) is None
     (check, _) = check_all({"cost": {"row": 2.1, "batch": 1.0}})
     assert check.holds is False
+
+
+class TestPage:
+    @pytest.fixture
+    def results(self):
+        entry = {
+            "family": "f", "time": True, "rows": 100, "labelers": 3, "classes": 2, "coverage": 0.5, "majority": 80.0,
+            "calibration": 0.1, "calibration_share": 0.2, "review": 2.5,
+        }  # fmt: skip
+        gains = {"up": (20.0, 18.0, 22.0), "same": (0.5, -1.0, 2.0), "down": (-2.0, -3.0, -1.0)}
+        streams = {
+            name: entry | {"accuracy": 80 + gain, "gain": gain, "low": low, "high": high}
+            for name, (gain, low, high) in gains.items()
+        }
+        return {"versions": {"driftvote": "1"}, "limit": None, "streams": streams}
+
+    def test_it_says_what_to_expect(self, results, tmp_path):
+        publish(results, tmp_path)
+        text = (tmp_path / "quality.md").read_text()
+        assert "clearly better on 1 streams and clearly worse on 1; on the other 1" in " ".join(text.split())
+        assert "labels 86.2% of the rows right, a majority vote 80.0%" in " ".join(text.split())
+        assert "| **AdaptiveLabelModel()** | each row as it comes | +6.17 | +1.17 | -0.67 | -2.0 (down) |" in text
+        assert "| up | f | 100 x 3, 2 | 50% | 80.0 | 100.0 | +20.00 (+18.00 to +22.00) | 0.100 / 0.200 | 2.5 |" in text
+        assert "| clipped mean gain | at least +0.9 | +1.17 | pass | 3 streams |" in text
+        assert "| worst stream, Basketball aside | at least -3 | -2.00 (down) | pass |" in text
+        assert (tmp_path / "figures" / "quality-gain.png").stat().st_size > 5_000
+
+    def test_peers_that_are_missing_are_named(self, results):
+        results["peers"] = {
+            "one": {"whole_stream": True, "reason": "not installed: no wheel"},
+            "two": {
+                "whole_stream": True,
+                "gains": dict.fromkeys(results["streams"], 0.0),
+                "failed": {"up": "it broke"},
+            },
+        }
+        text = " ".join(page(results).split())
+        assert "**Not measured:** one: not installed: no wheel." in text
+        assert "Failed, and counted as majority: two on up (it broke)." in text
+        assert "| two | the whole stream | +0.00 | +0.00 | +0.00 | +0.0 (up) |" in text
+
+    def test_the_committed_page_is_that_of_its_figures(self):
+        docs = ROOT / "docs"
+        assert (docs / "quality.md").read_text() == page(json.loads((docs / "quality.json").read_text()))
+
+    def test_checks_can_fail(self):
+        """Each statement once with figures that hold and once with figures that do not."""
+        drift = {name: {"ours": found, "majority": found} for name, found in FORMER["drift"].items()}
+        worse = {"ours": [x - 0.6 for x in FORMER["drift"]["swap"]], "majority": [0.0]}
+        held = {"error": 0.04, "error_others": 0.01, "held": {"200": 0.9}, "across": 0.0, "detected": 1.0}
+        still = {length: {"window": 8192.0, "events": 0} for length in ("1", "10", "200")}
+        both = {models.DEFAULT: [80.0, 80.0], models.ALL_PAST: [80.2, 80.2]}
+        cases = [
+            ({"random": {"count": 100, "behind": 1, "worst": {"3": -4.0}}}, {"random": {"count": 100, "behind": 2, "worst": {"3": -6.0}}}),
+            ({"drift": drift}, {"drift": drift | {"swap": worse}}),
+            ({"abrupt": {"a": held}}, {"abrupt": {"a": held | {"error": 0.06, "held": {"200": 0.8}, "across": 0.1}}}),
+            ({"runs": {"a": still}}, {"runs": {"a": still | {"10": {"window": 2048.0, "events": 5}}}}),
+            ({"shuffled": {"a": both}}, {"shuffled": {"a": both | {models.DEFAULT: [79.0, 79.0]}}}),
+        ]  # fmt: skip
+        for good, bad in cases:
+            assert all(check.holds for check in check_all(good)), good
+            assert not any(check.holds for check in check_all(bad)), bad

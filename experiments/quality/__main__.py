@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from driftvote.errors import DriftvoteError
+from driftvote.errors import DriftvoteError, MissingExtraError
 from experiments.quality.checks import check_all
+from experiments.quality.page import publish
 from experiments.quality.suite import PARTS, measure
 
 
@@ -30,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise DriftvoteError(f"there is no part {sorted(unknown)[0]!r}; choose {', '.join(PARTS)}")
         if options.data is None:
             raise DriftvoteError("the vote streams are needed; name their folder with --data or DRIFTVOTE_DATA")
+        if importlib.util.find_spec("matplotlib") is None:
+            raise MissingExtraError("the figure needs matplotlib; install driftvote[plots]")
         names = options.names.split(",") if options.names else None
         results = measure(options.data, options.out, parts, names=names, limit=options.limit, jobs=options.jobs)
     except DriftvoteError as problem:
@@ -38,8 +42,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\nquality: interrupted; the same command continues from here", file=sys.stderr)
         return 130
+    folder = options.docs or options.out
+    publish(results, folder)
     for check in check_all(results):
         print(check)
+    print(f"written: {folder / 'quality.md'}")
     return 0
 
 

@@ -87,7 +87,15 @@ class Suite:
         return [cell for _, found in self.simulate(simulated.RARE) for cell in found["cells"]]
 
     def random(self) -> Numbers:
-        return {seed: gain for _, found in self.simulate(simulated.RANDOM) for seed, gain in found["gains"].items()}
+        """How many random streams there are, how many lose a point, and the worst of them by their seeds."""
+        gains = {seed: gain for _, found in self.simulate(simulated.RANDOM) for seed, gain in found["gains"].items()}
+        worst = sorted(gains, key=gains.__getitem__)[:20]
+        return {
+            "count": len(gains),
+            "behind": sum(gain < -1 for gain in gains.values()),
+            "mean": float(np.mean(list(gains.values()))),
+            "worst": {seed: gains[seed] for seed in worst},
+        }
 
     def drift(self) -> Numbers:
         return {run.arguments["name"]: found for run, found in self.simulate(simulated.DRIFT)}
