@@ -125,7 +125,6 @@ class TestStreams:
 
 
 class TestSimulated:
-    @pytest.mark.xfail(reason="the label model in the making is to pass it")
     def test_rare_classes(self):
         """A part of the grid of `make quality`."""
         cells = [

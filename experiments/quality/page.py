@@ -17,6 +17,7 @@ from experiments.quality.models import DEFAULT
 from experiments.quality.peer_program import REFIT
 from experiments.quality.scoring import BINS, BLOCK, CLASS_SORTED, CLIP, DRAWS, summarize
 from experiments.quality.simulated import FIRST_ROWS, LABELERS, RARE_ROWS, SHARES
+from experiments.quality.suite import PARTS
 from experiments.runs import Numbers, write_json
 
 FIGURE = "quality-gain"
@@ -138,8 +139,8 @@ def expect(results: Numbers) -> str:
         f"On {len(streams)} real streams, `AdaptiveLabelModel()` as it comes labels {accuracy:.1f}% of the rows right, "
         f"a majority vote {majority:.1f}% (means over streams). Most often the two are close: on {small} streams they "
         f"differ by less than a point, and the median gain is {median(gains.values()):+.1f}. "
-        f"It is clearly better on {better} streams and clearly worse on {worse}; on the other {same} the 95% interval of "
-        f"the difference holds zero. The largest gains are {name_some(order[::-1], judged)}; "
+        f"It is clearly better on {better} streams and clearly worse on {worse}; on the other {same} the 95% interval "
+        f"of the difference holds zero. The largest gains are {name_some(order[::-1], judged)}; "
         f"the largest losses are {name_some(order, judged)}."
     )
     timed = [gains[name] for name, entry in streams.items() if entry["time"]]
@@ -205,7 +206,10 @@ def check_text(results: Numbers) -> str:
         for check in checks
     ]
     table = markdown(["one configuration, no labels", "must be", "is", "", ""], rows)
-    return f"{passed} hold, {failed} do not, {len(checks) - passed - failed} were not measured.\n\n{table}"
+    text = f"{passed} hold, {failed} do not."
+    left = [part for part in PARTS if not results.get(part)]
+    text += f" **Parts that were not measured: {', '.join(left)}.**" if left else ""
+    return f"{text}\n\n{table}"
 
 
 STREAMS_NOTE = """*Calibration* is the expected calibration error of the label's probability, and of the vote share for
