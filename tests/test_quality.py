@@ -129,7 +129,7 @@ class TestSimulated:
         """A part of the grid of `make quality`."""
         cells = [
             cell
-            for kind, n in (("share", 5), ("share", 10), ("absent", 5), ("runs", 3))
+            for kind, n in (("share", 3), ("share", 5), ("absent", 3), ("runs", 3))
             for cell in simulated.rare(kind, n, accuracies=(0.7, 0.9), seeds=2)["cells"]
         ]
         lost = {show_cell(cell): round(cell["gain"], 2) for cell in cells if cell["gain"] < -0.5}

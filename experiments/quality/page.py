@@ -288,9 +288,10 @@ def draw(streams: Numbers, folder: Path) -> None:
             colour = colours[verdict_of(entry)]
             shown = min(max(entry["gain"], low_end), high_end)
             axes.barh(place, shown, color=colour, alpha=0.8, height=0.72)
-            ends = [min(max(entry[key], low_end), high_end) for key in ("low", "high")]
-            axes.plot(ends, [place, place], color="black", linewidth=0.9)
-            if shown != entry["gain"]:
+            if shown == entry["gain"]:
+                ends = [min(max(entry[key], low_end), high_end) for key in ("low", "high")]
+                axes.plot(ends, [place, place], color="black", linewidth=0.9)
+            else:
                 at, side = (high_end, "right") if shown == high_end else (low_end, "left")
                 axes.text(at, place, f" {entry['gain']:+.1f} ", va="center", ha=side, color="white", fontsize=8)
         axes.axvline(0, color="black", linewidth=1)
