@@ -70,7 +70,7 @@ class LabelOptions:
     review_below: ReviewBelow = REVIEW_BELOW
     accuracies: Annotated[bool, option("--accuracies", help="Add the accuracy of each labeler at each row.")] = False
     weights: Annotated[
-        bool, option("--weights", help="Add the weight of each vote: the log-odds that it added to its class.")
+        bool, option("--weights", help="Add what a vote like each one adds to its class on average, in log-odds.")
     ] = False
     to: To = None
     force: Force = False

@@ -9,7 +9,7 @@ drift events aside). A drift event sets a floor: from some row on, windows hold 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -43,7 +43,7 @@ from driftvote.core.state import (
     sum_window,
     widen_totals,
 )
-from driftvote.core.voting import EQUAL_WEIGHT, accuracy_at_weight
+from driftvote.core.voting import EQUAL_WEIGHT, accuracy_at_weight, count_votes, log_odds
 from driftvote.core.windows import (
     FixedWindow,
     WindowRule,
@@ -227,6 +227,64 @@ def fit_now(state: StreamState, tests: WindowTests, schedule: Schedule, settings
     fit_if_due(True, state.clock[0] - 1, state, tests, schedule, settings, tables, select_fit(settings, fits, 0))
 
 
+@inner
+def log_odds_if(
+    settings: Any, fit: Any, tables: Any, counts_votes: bool, row: Codes, target: int, support: Ints, proba: Floats
+) -> float:
+    """Return the log-odds of the class `target` if these are the votes of a row; `counts_votes`: see `share_log_odds`."""
+    label_row(settings, fit, tables, row, -1.0, support, proba)
+    p = proba[target]
+    if counts_votes:
+        n_classes, votes = proba.shape[0], count_votes(row, support)
+        p = (votes * p + 1.0) / (votes + n_classes)
+    return log_odds(p)
+
+
+@jit
+def share_log_odds(
+    rows: Codes,
+    targets: Ints,
+    counts_votes: bool,
+    settings: Any,
+    fits: Any,
+    places: Ints,
+    tables: Any,
+    proba: Floats,
+    base: Floats,
+    shares: Floats,
+) -> None:
+    """Fill in what each vote adds to the log-odds of its row's target class, and what these are without any vote.
+
+    The share of a vote is the mean of what it adds after all others and of what it adds as the first. Where the
+    probabilities are shares of the votes (`counts_votes`), one vote alone would be certain, so every class gets one vote more.
+    """
+    support = np.empty(proba.shape[0], np.int64)
+    for t in range(rows.shape[0]):
+        fit, target = select_fit(settings, fits, places[t]), targets[t]
+        fill_tables(settings, fit, tables)
+        row, alone = rows[t].copy(), np.full_like(rows[t], -1)
+        full = log_odds_if(settings, fit, tables, counts_votes, row, target, support, proba)
+        base[t] = log_odds_if(settings, fit, tables, counts_votes, alone, target, support, proba)
+        for h in range(row.shape[0]):
+            vote = row[h]
+            shares[t, h] = 0.0
+            if vote >= 0:
+                row[h], alone[h] = -1, vote
+                without = log_odds_if(settings, fit, tables, counts_votes, row, target, support, proba)
+                first = log_odds_if(settings, fit, tables, counts_votes, alone, target, support, proba)
+                row[h], alone[h] = vote, -1
+                shares[t, h] = 0.5 * ((full - without) + (first - base[t]))
+
+
+class LogOdds(NamedTuple):
+    """Why a class is as likely as it is, one entry a row: `total` is the sum of the other parts."""
+
+    total: Floats  # ln p / (1 - p) of its probability
+    base: Floats  # the same without any vote: class balance, and what it says that nobody votes
+    shares: Floats  # (rows, labelers): what each vote adds; 0 for an abstention
+    together: Floats  # the rest: votes that confirm or repeat each other, and random votes
+
+
 @dataclass(frozen=True)
 class Panel:
     """A label model, set up for a panel of labelers."""
@@ -289,6 +347,16 @@ class Estimates:
         """Return the log-odds that each vote of these rows added to its class; 0 for an abstention."""
         return self.panel.estimator.vote_weights(self.panel.settings, self.fits, self.places, rows)
 
+    def share_log_odds(self, rows: Codes, targets: Ints, proba: Floats) -> LogOdds:
+        """Return what the log-odds of the class `targets` of each row are made of; `proba` are those it was given."""
+        panel, estimator, (n_rows, n_labelers) = self.panel, self.panel.estimator, rows.shape
+        base, shares, room = np.empty(n_rows), np.empty((n_rows, n_labelers)), np.empty(panel.n_classes)
+        tables, codes = estimator.new_tables(panel.settings, n_labelers), np.ascontiguousarray(rows)
+        model = estimator.counts_votes, panel.settings, self.fits, self.places, tables
+        share_log_odds(codes, targets, *model, room, base, shares)
+        total = np.array([log_odds(p) for p in proba[np.arange(n_rows), targets].tolist()])
+        return LogOdds(total, base, shares, total - base - shares.sum(axis=1))
+
     def __getitem__(self, rows: slice) -> Estimates:
         return Estimates(self.panel, self.fits, self.places[rows])
 
@@ -314,6 +382,7 @@ class Labeled:
     labels: Ints
     proba: Floats
     estimates: Estimates
+    verified: Ints = field(default_factory=lambda: NO_CLASSES)  # verified classes, -1 where there is none; empty if no row has one
 
     @staticmethod
     def join(parts: Sequence[Labeled]) -> Labeled:
@@ -323,7 +392,8 @@ class Labeled:
         labels = np.concatenate([part.labels for part in parts])
         proba = np.concatenate([part.proba for part in parts])
         estimates = [part.estimates for part in parts]
-        return Labeled(labels, proba, type(estimates[0]).join(estimates))
+        verified = [part.verified if len(part.verified) else np.full(len(part.labels), -1) for part in parts]
+        return Labeled(labels, proba, type(estimates[0]).join(estimates), np.concatenate(verified))
 
 
 class Engine:
@@ -427,7 +497,7 @@ class Engine:
             known = np.flatnonzero(verified >= 0)
             out.labels[known] = verified[known]
             out.proba[known] = np.eye(self.panel.n_classes)[verified[known]]
-        return Labeled(out.labels, out.proba, Estimates(self.panel, fits, out.places))
+        return Labeled(out.labels, out.proba, Estimates(self.panel, fits, out.places), verified)
 
     def add_floors(self, floors: Sequence[Floor]) -> None:
         """Add floors, in order, that take effect in the next chunk of rows or with the first row after it."""

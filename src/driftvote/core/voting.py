@@ -15,6 +15,9 @@ TIE_POLICIES = ("abstain", "random")
 EQUAL_WEIGHT = 1.0
 """Weight of every labeler before the first row, and in a plain majority."""
 
+CERTAIN = 1.0 - 1e-12
+"""Log-odds take no class for more likely than this: they are at most 27.6."""
+
 NO_DRAWS: Floats = np.zeros(0)
 """Draws that make every tie abstain."""
 
@@ -162,6 +165,13 @@ def tie_draws(policy: str, seed: int, first_row: int, n_rows: int) -> Floats:
         return NO_DRAWS
     rows = np.arange(first_row, first_row + n_rows)
     return uniforms(seed, rows, np.array(_TIE_STREAM))
+
+
+@jit
+def log_odds(p: float) -> float:
+    """Return ln(p / (1 - p)), with a probability that is not closer than 1e-12 to 0 or 1."""
+    p = min(max(p, 1.0 - CERTAIN), CERTAIN)
+    return math.log(p / (1.0 - p))
 
 
 def accuracy_at_weight(weight: float, n_classes: int) -> float:

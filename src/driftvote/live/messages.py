@@ -237,7 +237,8 @@ def make_answer(number: int, row: VoteMessage, step: Step, options: WatchOptions
         answer["weights"] = dict(zip(step.labelers, step.weights.tolist(), strict=True))
     if options.explain:
         explanation = step.explain().to_dict()
-        answer["explain"] = {key: explanation[key] for key in ("majority", "overruled", "votes")}
+        shown = ("majority", "overruled", "explained", "log_odds", "base", "votes", "together")
+        answer["explain"] = {key: explanation[key] for key in shown}
     return answer
 
 

@@ -20,7 +20,7 @@ from driftvote.committee import PanelFacts, StepCertificate, find_committee
 from driftvote.committee.facts import AccuracyRange, accuracy_range
 from driftvote.committee.program import require_solver
 from driftvote.committee.search import MAX_LABELERS, MAX_SIZE
-from driftvote.core.engine import NO_CLASSES, Engine, Estimates, Labeled
+from driftvote.core.engine import NO_CLASSES, Engine, Estimates, Labeled, LogOdds
 from driftvote.core.label_models import Triplet
 from driftvote.core.state import agreement_matrix, check_array, n_pairs
 from driftvote.core.voting import majority_vote
@@ -419,6 +419,11 @@ class CommitteeEstimates(Estimates):
 
     def vote_weights(self, rows: Codes) -> Floats:
         return np.where(rows >= 0, self.membership, 0.0)
+
+    def share_log_odds(self, rows: Codes, targets: Ints, proba: Floats) -> LogOdds:
+        members = np.where(self.membership, rows, rows.dtype.type(-1))
+        majority = Estimates.unknown(*rows.shape, self.panel.n_classes)
+        return majority.share_log_odds(members, targets, proba)
 
     @property
     def error_bounds(self) -> Floats:

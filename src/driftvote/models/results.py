@@ -34,29 +34,37 @@ class Contribution:
     ----------
     labeler: its name.
     vote: the class it voted for; None where it abstained.
-    weight: log-odds that its vote added to that class; 0 where it abstained.
+    share: what its vote adds to the log-odds of the label; negative if it speaks against it, 0 where it abstained.
     accuracy: how often it is right when it votes, as estimated then.
     for_label: whether it voted for the label.
     """
 
     labeler: str
     vote: Any
-    weight: float
+    share: float
     accuracy: float
     for_label: bool
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a row got its label.
+    """Why a row got its label: parts that add up to the log-odds of the label.
+
+    `log_odds` is `base`, plus the `share` of each vote, plus `together`. No class has larger log-odds than the label.
 
     Attributes
     ----------
     label, probability: the label, in the caller's class values, and how likely it is.
     proba: probability of each class.
     majority: what a plain majority says; the abstention value where it is tied.
-    window: rows that the weights were estimated from.
-    votes: one `Contribution` for each labeler, the heaviest first, abstentions last.
+    window: rows that the label model was fitted to.
+    explained: the class that the parts are about: the label, or the first of the likeliest classes where they tie.
+    log_odds: ln(p / (1 - p)) of its probability; at most 27.6, where p differs from 1 by 1e-12.
+    base: the same if nobody had voted: class balance, and what abstaining says.
+    together: what the votes add together beyond their shares: they confirm or repeat each other. It holds random votes
+        (`abstentions="random"`), too.
+    votes: one `Contribution` for each labeler, the largest share first, whatever its sign, abstentions last.
+    verified: whether the class was verified: then `base` is all there is.
     row: number of the row in the stream; None for a row that was not learned from.
     """
 
@@ -65,7 +73,12 @@ class Explanation:
     proba: dict[Any, float]
     majority: Any
     window: int
+    explained: Any
+    log_odds: float
+    base: float
+    together: float
     votes: tuple[Contribution, ...]
+    verified: bool = False
     row: int | None = None
 
     @property
@@ -79,16 +92,38 @@ class Explanation:
 
     def __str__(self) -> str:
         row = "row" if self.row is None else f"row {self.row:,}"
-        label = f"{row}: {self.label!r} with probability {self.probability:.3f}, from the last {self.window:,} rows"
         majority = f"the majority says {self.majority!r}" if self.overruled else "the majority says the same"
-        width = max((len(vote.labeler) for vote in self.votes), default=0)
-        lines = [
-            f"  {vote.labeler:<{width}}  {vote.vote!r} {vote.weight:+.2f}  (right {vote.accuracy:.0%} of the time)"
-            for vote in self.votes
-            if vote.vote is not None
-        ]
+        if self.verified:
+            return f"{row}: {self.label!r}, verified; {majority}"
+        cast = [vote for vote in self.votes if vote.vote is not None]
         silent = [vote.labeler for vote in self.votes if vote.vote is None]
-        return "\n".join([f"{label}; {majority}", *lines, *([f"  no vote: {', '.join(silent)}"] if silent else [])])
+        lines = [(f"{v.labeler}: {v.vote!r}", v.share, f"right {v.accuracy:.0%} of the time") for v in cast]
+        lines += [("without any vote", self.base, ""), ("votes together", self.together, "")]
+        total = f"log-odds of {self.explained!r}"
+        width = max(len(total), *(len(name) for name, _, _ in lines))
+        shown = round_parts(self.log_odds, [part for _, part, _ in lines], 2)
+        return "\n".join(
+            [
+                f"{row}: {self.label!r} with probability {self.probability:.3f}, from the last {self.window:,} rows;"
+                f" {majority}",
+                *(
+                    f"  {name:<{width}} {part:+7.2f}{note and '  (' + note + ')'}"
+                    for (name, _, note), part in zip(lines, shown, strict=True)
+                ),
+                f"  {total:<{width}} {self.log_odds:+7.2f}  (the sum)",
+                *([f"  no vote: {', '.join(silent)}"] if silent else []),
+            ]
+        )
+
+
+def round_parts(total: float, parts: Sequence[float], digits: int) -> list[float]:
+    """Return the parts rounded, the last one so that their sum is the rounded total.
+
+    >>> round_parts(1.0, [0.334, 0.333, 0.333], 2)
+    [0.33, 0.33, 0.34]
+    """
+    shown = [round(part, digits) + 0.0 for part in parts[:-1]]
+    return [*shown, round(round(total, digits) - sum(shown), digits) + 0.0]
 
 
 def explain_row(
@@ -96,12 +131,13 @@ def explain_row(
 ) -> Explanation:
     """Return the explanation of one row: `votes` are its codes, `estimates` those of this row alone."""
     majority = int(majority_vote(votes[None], np.zeros(0), form.n_classes)[0][0])
-    weights = estimates.vote_weights(votes[None])[0].tolist()
-    parts = [
+    explained = code if code >= 0 else int(proba.argmax())
+    parts = estimates.share_log_odds(votes[None], np.array([explained]), proba[None])
+    contributions = [
         Contribution(
             labeler=name,
             vote=form.decode_one(int(votes[place])) if votes[place] >= 0 else None,
-            weight=weights[place],
+            share=float(parts.shares[0, place]),
             accuracy=float(estimates.accuracies[0, place]),
             for_label=bool(votes[place] >= 0 and votes[place] == code),
         )
@@ -113,7 +149,11 @@ def explain_row(
         proba=dict(zip(form.classes, proba.tolist(), strict=True)),
         majority=form.decode_one(majority),
         window=int(estimates.windows[0]),
-        votes=tuple(sorted(parts, key=lambda part: (part.vote is None, -abs(part.weight)))),
+        explained=form.decode_one(explained),
+        log_odds=float(parts.total[0]),
+        base=float(parts.base[0]),
+        together=float(parts.together[0]),
+        votes=tuple(sorted(contributions, key=lambda part: (part.vote is None, -abs(part.share)))),
     )
 
 
@@ -188,6 +228,7 @@ class LabeledStream:
         self.events = list(events or ())
         self.looked_for_events = events is not None
         self._estimates = labeled.estimates
+        self._verified = labeled.verified
         self._form = form
         self._origin = origin
 
@@ -229,7 +270,10 @@ class LabeledStream:
 
     @cached_property
     def weights(self) -> Floats:
-        """Log-odds that each vote added to its class on its row; 0 where the labeler abstained."""
+        """Log-odds that a vote of the labeler for this class adds to it on average; 0 where the labeler abstained.
+
+        They do not add up to the log-odds of a label; the shares of `explain` do.
+        """
         return self._estimates.vote_weights(self.votes)
 
     @property
@@ -259,7 +303,7 @@ class LabeledStream:
             return Step(self, range(len(self))[place])
         places, origin = range(len(self))[place], self._origin
         return LabeledStream(
-            Labeled(self.codes[place], self.proba[place], self._estimates[place]),
+            Labeled(self.codes[place], self.proba[place], self._estimates[place], self._verified[place]),
             self.votes[place],
             self._form,
             self.labelers,
@@ -287,14 +331,20 @@ class LabeledStream:
         >>> out = AdaptiveLabelModel.paper().label_stream([[1, 1, 0], [0, 0, 1], [1, 1, 1], [0, 0, -1]])
         >>> print(out.explain(0))
         row 0: 1 with probability 0.900, from the last 1 rows; the majority says the same
-          labeler_0  1 +2.20  (right 100% of the time)
-          labeler_1  1 +2.20  (right 100% of the time)
-          labeler_2  0 +2.20  (right 100% of the time)
+          labeler_0: 1       +2.20  (right 100% of the time)
+          labeler_1: 1       +2.20  (right 100% of the time)
+          labeler_2: 0       -2.20  (right 100% of the time)
+          without any vote   +0.00
+          votes together     +0.00
+          log-odds of 1      +2.20  (the sum)
         """
         place = range(len(self))[row]
         estimates, code = self._estimates[place : place + 1], int(self.codes[place])
-        explanation = explain_row(self.votes[place], code, self.proba[place], estimates, self._form, self.labelers)
-        return replace(explanation, row=self.first_row + place)
+        why = explain_row(self.votes[place], code, self.proba[place], estimates, self._form, self.labelers)
+        if len(self._verified) and self._verified[place] >= 0:
+            votes = tuple(replace(vote, share=0.0) for vote in why.votes)
+            why = replace(why, base=why.log_odds, together=0.0, votes=votes, verified=True)
+        return replace(why, row=self.first_row + place)
 
     def bands(self, kind: str = "calibrated", tau: float = 0.1, delta: float = 0.1) -> tuple[Floats, Floats]:
         """Return lower and upper ends of a band around `accuracies`, rows x labelers.
@@ -417,7 +467,7 @@ class Step:
 
     @property
     def weights(self) -> Floats:
-        """Log-odds that each labeler's vote added to its class; 0 where it abstained."""
+        """Log-odds that a vote like each labeler's adds to its class on average; 0 where it abstained."""
         return self._one.weights[0]
 
     @property
@@ -437,7 +487,7 @@ class Step:
         return next((one for one in self._stream.events if one.row == self._stream.first_row + self._row), None)
 
     def explain(self) -> Explanation:
-        """Return why the row got its label: each labeler's part in it, the window, and what the majority says."""
+        """Return why the row got its label: what each vote adds to its log-odds, and what the majority says."""
         return self._stream.explain(self._row)
 
     @property

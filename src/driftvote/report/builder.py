@@ -10,12 +10,13 @@ import numpy as np
 
 from driftvote._version import __version__
 from driftvote.arrays import Codes, Floats, Ints, code_dtype
-from driftvote.core.voting import majority_vote
+from driftvote.core.voting import log_odds, majority_vote
 from driftvote.drift.bands import calibrated_half_width
 from driftvote.drift.events import DriftEvent
 from driftvote.errors import LabelerError, SettingError, VoteError
 from driftvote.inputs import Batch
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabeledStream, LabelModel, StepCertificate
+from driftvote.models.results import round_parts
 from driftvote.randomness import uniforms
 from driftvote.report import data
 from driftvote.report.buckets import ONE, WEIGHT_ONE, LabeledRows, StreamCounts
@@ -205,7 +206,7 @@ class ReportBuilder:
         self._counts.add(rows, times)
 
         def example(place: int) -> data.ExampleRow:
-            return self._example(rows, place, first, times, ids)
+            return self._example(rows, out, place, first, times, ids)
 
         differing, doubtful = np.flatnonzero(rows.differs), np.flatnonzero(rows.doubtful)
         self._differing.offer(differing, np.zeros(len(differing)), first, example)
@@ -213,10 +214,18 @@ class ReportBuilder:
         self._recent = np.concatenate([self._recent, votes[-RECENT_ROWS:]])[-RECENT_ROWS:]
         self._last_window, self._certificate = int(out.windows[-1]), out[-1].certificate
 
-    def _example(self, rows: LabeledRows, place: int, first: int, times: Any, ids: Any) -> data.ExampleRow:
-        votes, weights = rows.votes[:, place], rows.weights[:, place]
-        voters = np.flatnonzero(votes >= 0)
-        voters = voters[np.argsort(-weights[voters], kind="stable")][:MAX_EXAMPLE_VOTES]
+    def _example(
+        self, rows: LabeledRows, out: LabeledStream, place: int, first: int, times: Any, ids: Any
+    ) -> data.ExampleRow:
+        why, name_of = out.explain(place), dict(zip(out.labelers, self.labelers, strict=False))
+        class_of = dict(zip(out.classes, self.classes, strict=True))
+        cast = [vote for vote in why.votes if vote.vote is not None]
+        others = sum(vote.share for vote in cast[MAX_EXAMPLE_VOTES:])
+        cast = cast[:MAX_EXAMPLE_VOTES]
+        parts = [*(vote.share for vote in cast), others, why.base, why.together]
+        *shares, others, base, together = round_parts(why.log_odds, parts, DIGITS)
+        explained = list(out.classes).index(why.explained)
+        second = int(np.where(np.arange(len(self.classes)) == explained, -1.0, out.proba[place]).argmax())
         label, majority = rows.labels[:2, place]
         names = [*self.classes, None]  # code -1 gives None
         return data.ExampleRow(
@@ -228,10 +237,18 @@ class ReportBuilder:
             gold=names[rows.gold[place]],
             probability=round(float(rows.probability[place]), 6),
             window=int(rows.windows[place]),
+            verified=why.verified,
+            explained=self.classes[explained],
+            log_odds=round(why.log_odds, DIGITS) + 0.0,
+            base=base,
             votes=[
-                data.ExampleVote(self.labelers[h], self.classes[votes[h]], round(float(weights[h]), DIGITS) + 0.0)
-                for h in voters.tolist()
+                data.ExampleVote(name_of[vote.labeler], class_of[vote.vote], share)
+                for vote, share in zip(cast, shares, strict=True)
             ],
+            others=others,
+            together=together,
+            second=self.classes[second],
+            second_log_odds=round(log_odds(float(out.proba[place, second])), DIGITS) + 0.0,
         )
 
     def finish(self) -> Report:
@@ -374,7 +391,9 @@ class _Sample:
         """Consider rows by their places in a block whose first row has the number `first`."""
         hashes = uniforms(20250, places + first, np.zeros(1, np.int64))
         best = np.lexsort((hashes, ranks))[: self.size].tolist()
-        entries = [(float(ranks[i]), float(hashes[i]), make(int(places[i]))) for i in best]
+        worst = self._entries[-1][:2] if len(self._entries) == self.size else (np.inf, np.inf)
+        better = [i for i in best if (ranks[i], hashes[i]) < worst]  # an explanation takes as long as many rows
+        entries = [(float(ranks[i]), float(hashes[i]), make(int(places[i]))) for i in better]
         self._entries = sorted(self._entries + entries, key=lambda entry: entry[:2])[: self.size]
 
     def examples(self) -> list[data.ExampleRow]:

@@ -24,7 +24,7 @@ from driftvote.times import read_time
 
 Number = float | None
 
-FORMAT = 1  # version of the JSON file. It changes when a field changes its meaning or is removed
+FORMAT = 2  # version of the JSON file. It changes when a field changes its meaning or is removed
 DIGITS = 4  # decimals of shares and accuracies: a hundredth of a percent
 MAX_DROPS = 50  # sharp falls of the window that a report lists, the largest ones
 
@@ -58,7 +58,7 @@ class LabelerSummary:
     changed: bool  # whether the estimate moved so far that bands of twice the drawn width do not touch
     before: Number  # the earlier of the two estimates that noise explains least; None if noise explains all of them
     after: Number  # the later of the two
-    weight: Number  # log-odds that a vote of the labeler added to its row, averaged over its votes
+    weight: Number  # log-odds that a vote of the labeler adds to its class, averaged over its votes
     with_label: Number  # share of its votes for the class that became the label
     classes_voted: int  # number of classes that it voted for
     usual_class: str | None  # the class that it voted for most often
@@ -116,12 +116,12 @@ class ExampleVote:
 
     labeler: str  # name of the labeler
     vote: str  # the class it voted for
-    weight: float  # log-odds that the vote added to that class
+    share: float  # what the vote adds to the log-odds of the row's label; negative: it speaks against it
 
 
 @dataclass(frozen=True)
 class ExampleRow:
-    """One row and the votes that decided its label."""
+    """One row, and why it got its label: `log_odds` is `base`, plus all shares, plus `others`, plus `together`."""
 
     row: int  # its number
     id: str | None  # its id
@@ -130,8 +130,16 @@ class ExampleRow:
     majority: str | None  # the class with the most votes; None if tied
     gold: str | None  # the true label, if known
     probability: float  # probability of the most likely class
-    window: int  # rows that the weights were estimated from
-    votes: list[ExampleVote]  # the votes and their weights, heaviest first
+    window: int  # rows that the label model was fitted to
+    verified: bool  # whether the class was verified: then `base` is all there is
+    explained: str  # the class that the parts below are about: the label, or the first of the likeliest if tied
+    log_odds: float  # ln p / (1 - p) of its probability, and the sum of all parts below
+    base: float  # the same if nobody had voted: class balance, and what abstaining says
+    votes: list[ExampleVote]  # the votes and their shares, the largest first, whatever its sign
+    others: float  # shares of votes beyond the first 400, which are not listed
+    together: float  # what the votes add together beyond their shares: they confirm or repeat each other
+    second: str  # the likeliest other class
+    second_log_odds: float  # ln p / (1 - p) of its probability; never above `log_odds`
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
 from driftvote.errors import DriftvoteError, MissingExtraError
 from driftvote.files.atomic import whole_file
+from driftvote.models.results import round_parts
 from driftvote.report.charts import charts
-from driftvote.report.data import ExampleRow, ExampleVote, Report, report_to_json
+from driftvote.report.data import ExampleRow, Report, report_to_json
 from driftvote.report.findings import brief, counted, event_tone, percent, write_titles
 from driftvote.times import show_time
 
@@ -71,7 +73,8 @@ def _template() -> Any:
         "brief": brief,
         "show_time": show_time,
         "event_tone": event_tone,
-        "sides": sides_of,
+        "parts": parts_of,
+        "signed": lambda part: f"{round(part, 2) + 0.0:+.2f}".replace("-", "\N{MINUS SIGN}"),
         "sparkline": sparkline,
     }
     return environment.get_template("report.html")
@@ -128,25 +131,35 @@ def _span(report: Report) -> str:
 
 
 @dataclass(frozen=True)
-class VoteSide:
-    """A class of an example row: its votes, and the log-odds that they add up to."""
+class Part:
+    """A line of an example row: what the votes for one class, or something else, add to the log-odds of the label."""
 
     name: str
     total: float
-    parts: list[tuple[ExampleVote, float]]  # votes, and their widths in percent of the heaviest class
+    votes: list[tuple[str, float]]  # labelers and their shares; none where the line is not about votes
+    left: float  # the bar, in percent of the width: it begins where the one above ends
+    width: float
 
 
-def sides_of(example: ExampleRow) -> list[VoteSide]:
-    """The classes with votes in a row, strongest first."""
-    votes: dict[str, list[ExampleVote]] = {}
+def parts_of(example: ExampleRow) -> list[Part]:
+    """The classes with votes in a row, those for the label first, and what else adds to its log-odds; then the sum.
+
+    Figures are rounded as they are shown, and the last but one so that they add up to the last.
+    """
+    by_class: dict[str, list[tuple[str, float]]] = {}
     for vote in example.votes:
-        votes.setdefault(vote.vote, []).append(vote)
-    heaviest = max((sum(abs(vote.weight) for vote in group) for group in votes.values()), default=0.0) or 1.0
-    sides = [
-        VoteSide(name, sum(vote.weight for vote in group), [(v, 100.0 * abs(v.weight) / heaviest) for v in group])
-        for name, group in votes.items()
-    ]
-    return sorted(sides, key=lambda side: -side.total)
+        by_class.setdefault(vote.vote, []).append((vote.labeler, round(vote.share, 2) + 0.0))
+    sums = {name: sum(share for _, share in votes) for name, votes in by_class.items()}
+    lines = [(f"voted {name}", sums[name], by_class[name]) for name in sorted(sums, key=lambda name: -sums[name])]
+    lines += [("other votes", example.others, [])] if example.others else []
+    lines += [("without any vote", example.base, []), ("votes together", example.together, [])]
+    shown = round_parts(example.log_odds, [total for _, total, _ in lines], 2)
+    ends = [0.0, *accumulate(shown)]
+    low, high = min(ends), max(ends)
+    scale = 100.0 / ((high - low) or 1.0)
+    bars = [(scale * (min(a, b) - low), scale * abs(a - b)) for a, b in pairwise([*ends, 0.0])]
+    parts = zip([*lines, (f"log-odds of {example.explained}", 0.0, [])], [*shown, ends[-1] + 0.0], bars, strict=True)
+    return [Part(name, total, votes, *bar) for (name, _, votes), total, bar in parts]
 
 
 def sparkline(values: list[Any], n_classes: int, width: int = 120, height: int = 26) -> str:

@@ -49,6 +49,7 @@ class Estimator(ABC):
     learns_from_verified: ClassVar[bool] = False
     fits_every_row: ClassVar[bool] = False
     gates_window: ClassVar[bool] = False  # whether `follows_agreements` is asked
+    counts_votes: ClassVar[bool] = False  # probabilities are shares of the votes, so one vote alone is certain
     needs_rows: ClassVar[bool] = True  # the rows of the window, not only their sums
     refresh: int = 1  # rows between two choices of the window
 

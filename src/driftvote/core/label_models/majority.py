@@ -82,6 +82,7 @@ class Majority(Estimator):
     name: ClassVar[str] = "majority"
     fits_every_row: ClassVar[bool] = True
     needs_rows: ClassVar[bool] = False
+    counts_votes: ClassVar[bool] = True
     min_labelers: ClassVar[int] = 1
 
     def settings(self, n_labelers: int, n_classes: int, diluted: bool) -> MajoritySettings:

@@ -106,6 +106,7 @@ class Wawa(Estimator):
     refresh: int = 32
     name: ClassVar[str] = "wawa"
     bands: ClassVar[str | None] = "em"
+    counts_votes: ClassVar[bool] = True
     learns_from_verified: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
