@@ -211,15 +211,12 @@ def test_why_a_row_got_its_label():
     assert told.probability == step.probability
     assert sum(told.proba.values()) == pytest.approx(1)
     assert {vote.labeler: vote.vote for vote in told.votes} == dict.fromkeys("bcd") | row
-    assert [vote.weight for vote in told.votes if vote.vote is None] == [0.0] * 3
+    assert [vote.share for vote in told.votes if vote.vote is None] == [0.0] * 3
     assert told.overruled == (told.label != told.majority)
     assert told.majority == "no"
     assert "no vote: b, c, d" in str(told)
     assert json.dumps(told.to_dict())
     assert out.explain(7).label == out.labels[7]
-    assert {v.labeler: v.weight for v in out.explain(0).votes} == pytest.approx(
-        dict(zip("abcde", out.weights[0], strict=True))
-    )
     assert AdaptiveLabelModel().explain([1, 1, 0]).window == 0
 
 

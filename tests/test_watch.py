@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import signal
@@ -105,6 +106,9 @@ def test_a_talk_line_by_line(tmp_path):
     assert [part["for_label"] for part in parts.values()] == [
         part["vote"] == answer["label"] for part in parts.values()
     ]
+    sums = answer["explain"]["base"] + sum(part["share"] for part in parts.values()) + answer["explain"]["together"]
+    assert answer["probability"] == pytest.approx(1 / (1 + math.exp(-sums)))
+    assert answer["explain"]["explained"] == answer["label"]
     assert answer["explain"]["overruled"] == (answer["explain"]["majority"] != answer["label"])
     joined = talk.ask(json.dumps({"votes": {"judge-z@v2": "safe", "judge-a@v1": "SAFE", "judge-b@v1": float("nan")}}))
     assert joined["unknown"] == {"judge-a@v1": "SAFE"}

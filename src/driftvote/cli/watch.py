@@ -41,7 +41,9 @@ _OPTIONS = {
     "review_below": get_args(ReviewBelow)[1],
     "proba": option("--proba", help="Add the probability of each class.", panel=_ANSWERS),
     "accuracies": option("--accuracies", help="Add the accuracy of each labeler.", panel=_ANSWERS),
-    "weights": option("--weights", help="Add what a vote like each one adds to its class on average, in log-odds.", panel=_ANSWERS),
+    "weights": option(
+        "--weights", help="Add what a vote like each one adds to its class on average, in log-odds.", panel=_ANSWERS
+    ),
     "explain": option("--explain", help="Add what each vote adds to the label, and the majority.", panel=_ANSWERS),
     "state": option("--state", help="Continue from this state, and save it regularly.", panel=_STATE),
     "save_every": option(

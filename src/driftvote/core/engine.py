@@ -231,7 +231,7 @@ def fit_now(state: StreamState, tests: WindowTests, schedule: Schedule, settings
 def log_odds_if(
     settings: Any, fit: Any, tables: Any, counts_votes: bool, row: Codes, target: int, support: Ints, proba: Floats
 ) -> float:
-    """Return the log-odds of the class `target` if these are the votes of a row; `counts_votes`: see `share_log_odds`."""
+    """Return the log-odds of the class `target` if these are the votes of a row; see `share_log_odds`."""
     label_row(settings, fit, tables, row, -1.0, support, proba)
     p = proba[target]
     if counts_votes:
@@ -255,8 +255,8 @@ def share_log_odds(
 ) -> None:
     """Fill in what each vote adds to the log-odds of its row's target class, and what these are without any vote.
 
-    The share of a vote is the mean of what it adds after all others and of what it adds as the first. Where the
-    probabilities are shares of the votes (`counts_votes`), one vote alone would be certain, so every class gets one vote more.
+    The share of a vote is the mean of what it adds as the last one and as the first one. Where probabilities are shares
+    of the votes (`counts_votes`), one vote alone would be certain, so every class gets one vote more.
     """
     support = np.empty(proba.shape[0], np.int64)
     for t in range(rows.shape[0]):
@@ -382,7 +382,9 @@ class Labeled:
     labels: Ints
     proba: Floats
     estimates: Estimates
-    verified: Ints = field(default_factory=lambda: NO_CLASSES)  # verified classes, -1 where there is none; empty if no row has one
+    verified: Ints = field(
+        default_factory=lambda: NO_CLASSES
+    )  # verified classes, -1 where there is none; empty if no row has one
 
     @staticmethod
     def join(parts: Sequence[Labeled]) -> Labeled:
