@@ -219,7 +219,7 @@ def test_no_row_of_the_demos_report_contradicts_its_label(tmp_path):
     assert len(cards) == 32
     for card in cards:
         label = re.search(r'"verdict">Label <b>(\d)</b>', card)[1]
-        lines = re.findall(r'<p class="side-name"><span>([^<]*)</span><span class="n">([^<]*)</span>', card)
+        lines = re.findall(r'<p class="side-name"><span>([^<]*)</span><span class="n"[^>]*>([^<]*)</span>', card)
         numbers = [float(number.replace("\N{MINUS SIGN}", "-")) for _, number in lines]
         assert lines[-1][0] == f"log-odds of {label}"
         assert sum(numbers[:-1]) == pytest.approx(numbers[-1], abs=1e-9)

@@ -304,9 +304,9 @@ def test_json_that_is_no_report_is_refused(report, tmp_path):
     assert report_from_json(tmp_path / "r.json") == report
     for text, message in [
         ("{", "not the JSON of a report"),
-        ("[]", "not a report of format 1"),
-        ('{"format": 99}', "not a report of format 1 but of 99; make the report again"),
-        ('{"format": 1}', "damaged"),
+        ("[]", "not a report of format 2"),
+        ('{"format": 99}', "not a report of format 2 but of 99; make the report again"),
+        ('{"format": 2}', "damaged"),
     ]:
         with pytest.raises(DriftvoteError, match=message):
             report_from_json(text)

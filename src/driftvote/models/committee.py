@@ -422,7 +422,7 @@ class CommitteeEstimates(Estimates):
 
     def share_log_odds(self, rows: Codes, targets: Ints, proba: Floats) -> LogOdds:
         members = np.where(self.membership, rows, rows.dtype.type(-1))
-        majority = Estimates.unknown(*rows.shape, self.panel.n_classes)
+        majority = Estimates.unknown(len(rows), rows.shape[1], self.panel.n_classes)
         return majority.share_log_odds(members, targets, proba)
 
     @property

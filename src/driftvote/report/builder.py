@@ -218,14 +218,14 @@ class ReportBuilder:
         self, rows: LabeledRows, out: LabeledStream, place: int, first: int, times: Any, ids: Any
     ) -> data.ExampleRow:
         why, name_of = out.explain(place), dict(zip(out.labelers, self.labelers, strict=False))
-        class_of = dict(zip(out.classes, self.classes, strict=True))
+        class_of = dict(zip(out.classes, self.classes, strict=False))
         cast = [vote for vote in why.votes if vote.vote is not None]
         others = sum(vote.share for vote in cast[MAX_EXAMPLE_VOTES:])
         cast = cast[:MAX_EXAMPLE_VOTES]
         parts = [*(vote.share for vote in cast), others, why.base, why.together]
         *shares, others, base, together = round_parts(why.log_odds, parts, DIGITS)
         explained = list(out.classes).index(why.explained)
-        second = int(np.where(np.arange(len(self.classes)) == explained, -1.0, out.proba[place]).argmax())
+        second = int(np.where(np.arange(len(out.classes)) == explained, -1.0, out.proba[place]).argmax())
         label, majority = rows.labels[:2, place]
         names = [*self.classes, None]  # code -1 gives None
         return data.ExampleRow(
