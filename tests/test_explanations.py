@@ -192,6 +192,9 @@ def test_report_watch_and_explain_give_the_same_numbers():
         assert example.explained == example.label or example.label is None
         assert example.second_log_odds <= example.log_odds
         *lines, total = parts_of(example)
+        by_name = {line.name: line.total for line in lines}
+        assert by_name["without any vote"] == pytest.approx(why.base, abs=0.006)
+        assert by_name["votes together"] == pytest.approx(why.together, abs=0.05)
         assert sum(line.total for line in lines) == pytest.approx(total.total, abs=1e-9)
         assert total.total == pytest.approx(example.log_odds, abs=0.006)
         assert all(-1e-9 <= line.left <= line.left + line.width <= 100 + 1e-9 for line in [*lines, total])
