@@ -1,4 +1,4 @@
-"""The confusion and one-coin models restated by definition: row by row, no patterns, no shortcuts.
+"""The label models restated by definition: one row after the other, no patterns, no shortcuts, no running sums.
 
 Nothing here is imported from the package; the constants are stated again on purpose.
 """
@@ -6,27 +6,50 @@ Nothing here is imported from the package; the constants are stated again on pur
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
-STEPS, EVEN_STEPS, SETTLED = 24, 4, 1e-3
-SMOOTHING, SKILL, BALANCE_ROWS, CHECKED = 4.0, 0.7, 5.0, 0.1
-ANCHOR, HEAVIEST, ANCHOR_ROWS, CROWDING, CHANCE_SHARE = 40.0, 4.0, 4.0, 2.0, 0.25
-VERIFIED, FEW, ENOUGH, LEAN, CLEARLY = 2.0, 0.01, 0.05, (0.5, 0.25, 0.0), 2.0
+STEPS, EVEN_STEPS, SETTLED = 24, 4, 2e-3
+SMOOTHING, SKILL, BALANCE_ROWS = 4.0, 0.7, 5.0
+CAUTIOUS_STEPS, CAUTIOUS_PULL = 4, 2.0
+EVIDENCE, FOLLOW, SURELY, FITS_PER_WINDOW = 2.0, 0.25, 2.0, 16
+
+
+class Kind(NamedTuple):
+    """What a label model that is fitted by EM assumes."""
+
+    pooled: bool = False  # one accuracy, whatever the class
+    silence: bool = True  # abstaining depends on the class
+    balance: str | Sequence[float] = "estimated"  # or "even", or the shares
+    even_steps: int = EVEN_STEPS
+    steps: int = STEPS
+    pull: float = 0.0  # towards the majority of the row
+
+
+def confusion(balance: str | Sequence[float] = "estimated", abstentions: str = "outcome", even_start: bool = True):
+    return Kind(False, abstentions == "outcome", balance, EVEN_STEPS if even_start else 0)
+
+
+def one_coin(balance: str | Sequence[float] = "even") -> Kind:
+    return Kind(True, False, balance, 0)
 
 
 @dataclass
 class Fit:
+    """What EM leaves: tables, balance before and shares after the last look at the rows, and those classes."""
+
+    kind: Kind
     theta: np.ndarray  # labelers x classes x (classes + 1)
-    coin: list[float]
     balance: list[float]
-    misfit: float
-    evidence: float
+    shares: list[float]
     accuracy: list[float]
     active: list[bool]
-    window: int
+    worth: list[float]
+    post: list[list[float]]
 
 
 def softmax(scores: list[float]) -> list[float]:
@@ -40,173 +63,106 @@ def majority(row: list[int], k: int) -> list[float]:
     return [1.0 / len(leaders) if c in leaders else 0.0 for c in range(k)]
 
 
-def prior_rows(rows: list[list[int]], h: int, truth: list[int]) -> float:
-    """How many rows the prior of a labeler counts: more, where two others hardly ever vote with it."""
-    cast = sum(row[h] >= 0 for row in rows)
-    checked = sum(
-        row[h] >= 0 and (sum(v >= 0 for v in row) >= 3 or true >= 0) for row, true in zip(rows, truth, strict=True)
-    )
-    return SMOOTHING * min(max(1.0, CHECKED * cast / max(checked, 1e-4)), 1e6) if cast else SMOOTHING
+def first_classes(rows: list[list[int]], k: int, truth: list[int]) -> list[list[float]]:
+    """The majority of each row; the class of a verified row."""
+    return [
+        [float(c == true) for c in range(k)] if true >= 0 else majority(row, k)
+        for row, true in zip(rows, truth, strict=True)
+    ]
 
 
-def maximise(rows: list, post: list[list[float]], k: int, given: list[float] | None, truth: list[int]) -> tuple:
+def votes_by_class(rows: list[list[int]], post: list[list[float]], k: int) -> np.ndarray:
+    """How often each labeler votes for each class, or abstains (last), on rows of each class."""
+    table, classes = np.array(rows), np.array(post)
+    counts = np.zeros((len(rows[0]), k, k + 1))
+    for h in range(len(rows[0])):
+        for v in range(k + 1):
+            counts[h, :, v] = classes[table[:, h] == (v if v < k else -1)].sum(axis=0)
+    return counts
+
+
+def maximise(kind: Kind, rows: list[list[int]], post: list[list[float]], k: int) -> tuple[np.ndarray, list[float]]:
     n, w = len(rows[0]), len(rows)
-    balance = [sum(p[c] for p in post) for c in range(k)]
-    share = sum(true >= 0 for true in truth) / w
-    worth = 1 + (VERIFIED - 1) * min(1.0, max(0.0, (share - FEW) / (ENOUGH - FEW)))
-    post = [[worth * x for x in p] if true >= 0 else p for p, true in zip(post, truth, strict=True)]
-    mass = [sum(p[c] for p in post) for c in range(k)]
+    counts, mass = votes_by_class(rows, post, k), np.sum(post, axis=0).tolist()
     theta = np.zeros((n, k, k + 1))
     for h in range(n):
-        trust = prior_rows(rows, h, truth)
-        silent = (sum(row[h] < 0 for row in rows) + 1.0) / (w + 2.0)
+        cast = int((np.array(rows)[:, h] >= 0).sum())
+        silent = (w - cast + 1.0) / (w + 2.0)
+        coin = (sum(counts[h, c, c] for c in range(k)) + SMOOTHING * SKILL) / (cast + SMOOTHING)
         for c in range(k):
-            for v in range(k + 1):
-                meant = v if v < k else -1
-                seen = sum(p[c] for row, p in zip(rows, post, strict=True) if row[h] == meant)
-                share = silent if v == k else (1 - silent) * (SKILL if v == c else (1 - SKILL) / (k - 1))
-                theta[h, c, v] = (seen + trust * share) / (mass[c] + trust)
-    balance = given or [(balance[c] + BALANCE_ROWS / k) / (w + BALANCE_ROWS) for c in range(k)]
-    return theta, balance
+            for v in range(k):
+                if kind.pooled:
+                    theta[h, c, v] = (1 - silent) * (coin if v == c else (1 - coin) / (k - 1))
+                    continue
+                skill = SKILL if v == c else (1 - SKILL) / (k - 1)
+                if kind.silence:
+                    theta[h, c, v] = (counts[h, c, v] + SMOOTHING * (1 - silent) * skill) / (mass[c] + SMOOTHING)
+                else:  # P(vote | class, votes) times P(votes), with so many rows of prior, silent ones among them
+                    spoken = SMOOTHING * (1 - silent)
+                    voted = counts[h, c, :k].sum()
+                    theta[h, c, v] = (1 - silent) * (counts[h, c, v] + spoken * skill) / (voted + spoken)
+            theta[h, c, k] = silent
+            if kind.silence and not kind.pooled:
+                theta[h, c, k] = (counts[h, c, k] + SMOOTHING * silent) / (mass[c] + SMOOTHING)
+    if kind.balance == "estimated":
+        return theta, [(mass[c] + BALANCE_ROWS / k) / (w + BALANCE_ROWS) for c in range(k)]
+    return theta, [1.0 / k] * k if kind.balance == "even" else list(kind.balance)
 
 
-def class_scores(row: list[int], theta: np.ndarray, prior: list[float], active: list[bool]) -> list[float]:
+def class_scores(fit: Fit, row: list[int], prior: list[float]) -> list[float]:
     """Log prior, plus what the votes say, plus what silence says: all of it as one piece of evidence."""
-    k = theta.shape[1]
-    quiet = [h for h in range(len(row)) if active[h] and row[h] < 0]
+    k = fit.theta.shape[1]
+    quiet = [h for h in range(len(row)) if fit.active[h] and row[h] < 0]
+    votes = sum(vote >= 0 for vote in row)
     scores = []
     for c in range(k):
-        said = sum(math.log(theta[h, c, row[h]]) for h in range(len(row)) if row[h] >= 0)
-        silence = sum(math.log(theta[h, c, k]) for h in quiet)
-        scores.append(prior[c] + said + silence / max(1, len(quiet)))
+        said = sum(fit.worth[h] * math.log(fit.theta[h, c, row[h]]) for h in range(len(row)) if row[h] >= 0)
+        silence = sum(math.log(fit.theta[h, c, k]) for h in quiet)
+        score = prior[c] + said + silence / max(1, sum(fit.active) - votes)
+        scores.append(score + (fit.kind.pull * majority(row, k)[c] if votes else 0.0))
     return scores
 
 
-def fit(table: np.ndarray, k: int, given: list[float] | None = None, truth: list[int] | None = None) -> Fit:
-    """Return the fit of the confusion model; `truth` holds the verified classes, -1 where there is none."""
-    rows = table.tolist()
+def fit_em(
+    kind: Kind, table: np.ndarray, k: int, truth: list[int] | None = None, worth: list[float] | None = None
+) -> Fit:
+    """Fit by EM from the majority vote; `truth` holds the verified classes, -1 where there is none."""
+    rows: list[list[int]] = table.tolist()
     truth = truth or [-1] * len(rows)
-
-    def sure(post: list) -> list:
-        return [[float(c == true) for c in range(k)] if true >= 0 else p for p, true in zip(post, truth, strict=True)]
-
-    n = len(rows[0])
-    active = [any(row[h] >= 0 for row in rows) for h in range(n)]
-    post = sure([majority(row, k) for row in rows])
-    for step in range(STEPS):
-        theta, balance = maximise(rows, post, k, given, truth)
-        even = step < EVEN_STEPS and given is None
+    n, w = len(rows[0]), len(rows)
+    cast = [sum(row[h] >= 0 for row in rows) for h in range(n)]
+    post = first_classes(rows, k, truth)
+    for step in range(kind.steps):
+        theta, balance = maximise(kind, rows, post, k)
+        fit = Fit(kind, theta, balance, [], [], [votes > 0 for votes in cast], worth or [1.0] * n, post)
+        even = kind.balance == "estimated" and step < kind.even_steps
         prior = [0.0 if even else math.log(share) for share in balance]
-        after = sure([softmax(class_scores(row, theta, prior, active)) for row in rows])
+        said = {tuple(row): softmax(class_scores(fit, row, prior)) for row in rows}  # equal rows, equal scores
+        after = [p if true >= 0 else said[tuple(row)] for row, p, true in zip(rows, post, truth, strict=True)]
         moved = max(abs(x - y) for a, b in zip(after, post, strict=True) for x, y in zip(a, b, strict=True))
-        post = after
-        if moved < SETTLED and step >= EVEN_STEPS:
+        fit.post = post = after
+        if moved < SETTLED and step >= kind.even_steps:
             break
-    theta, balance = maximise(rows, post, k, given, truth)
-    coin = []
+    fit.shares = [sum(p[c] for p in post) / w for c in range(k)]
     for h in range(n):
-        hits = sum(p[row[h]] for row, p in zip(rows, post, strict=True) if row[h] >= 0)
-        coin.append((hits + SMOOTHING * SKILL) / (sum(row[h] >= 0 for row in rows) + SMOOTHING))
-    evidence = evidence_for_classes(rows, theta, balance, coin, active, truth)
-    accuracy = []
-    for h in range(n):
-        right = sum(balance[c] * theta[h, c, c] for c in range(k))
-        voting = sum(balance[c] * (1 - theta[h, c, k]) for c in range(k))
-        known = min(1.0, evidence * right / voting + (1 - evidence) * coin[h])
-        accuracy.append(known if active[h] else 1.0 / k)
-    found = Fit(theta, coin, balance, misfit(rows, theta, balance), evidence, accuracy, active, len(rows))
-    return lean_as_verified(found, rows, truth)
+        right = sum(p[row[h]] for row, p in zip(rows, post, strict=True) if row[h] >= 0)
+        fit.accuracy.append((right + SMOOTHING * SKILL) / (cast[h] + SMOOTHING) if cast[h] else 1.0 / k)
+    return fit
 
 
-def lean_as_verified(found: Fit, rows: list, truth: list[int]) -> Fit:
-    """The share of the misfit that labels clearly more of the verified rows right, of those that are not unanimous."""
-    judged = [(row, true) for row, true in zip(rows, truth, strict=True) if true >= 0 and len({*row} - {-1}) > 1]
-
-    def right(share: float) -> np.ndarray:
-        tried = replace(found, misfit=share * found.misfit)
-        said = [label(row, tried)[1] for row, _ in judged]
-        return np.array([proba[true] == max(proba) for proba, (_, true) in zip(said, judged, strict=True)], bool)
-
-    most, chosen, usual = 0, 1.0, right(1.0)
-    for share in LEAN:
-        now = right(share)
-        won, lost = (now & ~usual).sum(), (usual & ~now).sum()
-        if won - lost > max(most, CLEARLY * math.sqrt(won + lost)):
-            most, chosen = won - lost, share
-    return replace(found, misfit=chosen * found.misfit)
+def probabilities(fit: Fit, row: list[int]) -> list[float]:
+    return softmax(class_scores(fit, row, [math.log(share) for share in fit.balance]))
 
 
-def misfit(rows: list[list[int]], theta: np.ndarray, balance: list[float]) -> float:
-    k = theta.shape[1]
-    squares, weight = 0.0, 0
-    for i, j in combinations(range(len(rows[0])), 2):
-        both = [row for row in rows if row[i] >= 0 and row[j] >= 0]
-        if not both:
-            continue
-        agree = sum(row[i] == row[j] for row in both) / len(both)
-        same = sum(balance[c] * sum(theta[i, c, v] * theta[j, c, v] for v in range(k)) for c in range(k))
-        joint = sum(balance[c] * (1 - theta[i, c, k]) * (1 - theta[j, c, k]) for c in range(k))
-        share = same / joint
-        squares += len(both) * (agree - share) ** 2 - CHANCE_SHARE * share * (1 - share)
-        weight += len(both)
-    return math.sqrt(max(0.0, squares) / weight) if weight else 0.0
-
-
-def coin_table(theta: np.ndarray, coin: list[float]) -> np.ndarray:
-    table = theta.copy()
-    n, k = theta.shape[:2]
-    for h in range(n):
-        for c in range(k):
-            for v in range(k):
-                table[h, c, v] = (1 - theta[h, c, k]) * (coin[h] if v == c else (1 - coin[h]) / (k - 1))
-    return table
-
-
-def evidence_for_classes(rows: list, theta: np.ndarray, balance: list, coin: list, active: list, truth: list) -> float:
-    k = theta.shape[1]
-    gain = 0.0
-    for row, true in zip(rows, truth, strict=True):
-        for table, sign in ((theta, 1), (coin_table(theta, coin), -1)):
-            likely = 0.0
-            for c in range(k):
-                part = balance[c]
-                for h, vote in enumerate(row):
-                    if active[h]:
-                        part *= table[h, c, vote if vote >= 0 else k]
-                likely += part if true in (-1, c) else 0.0
-            gain += sign * math.log(likely)
-    gain -= 0.5 * math.log(len(rows) + 1) * sum(active) * (k * (k - 1) - 1)
-    return 1.0 / (1.0 + math.exp(-max(-50.0, min(50.0, gain))))
-
-
-def label(row: list[int], found: Fit) -> tuple[int, list[float]]:
+def label(fit: Fit, row: list[int]) -> tuple[int, list[float]]:
     """Label (-1: tied) and probabilities of one row."""
-    k = found.theta.shape[1]
-    votes = [v for v in row if v >= 0]
-    mixed = found.theta**found.evidence * coin_table(found.theta, found.coin) ** (1 - found.evidence)
-    crowd = 1.0 / (1.0 + CROWDING * found.misfit * max(0, len(votes) - 1))
-    quiet = [h for h in range(len(row)) if found.active[h] and row[h] < 0]
-    scores = []
-    for c in range(k):
-        score = math.log(found.balance[c])
-        score += crowd * sum(math.log(mixed[h, c, v]) for h, v in enumerate(row) if v >= 0)
-        score += sum(math.log(found.theta[h, c, k]) for h in quiet) / max(1, len(quiet))
-        lean = min(ANCHOR * found.misfit, HEAVIEST) * found.window / (found.window + ANCHOR_ROWS)
-        score += lean * majority(row, k)[c] if votes else 0.0
-        scores.append(score)
-    return settle(row, softmax(scores))
+    return settle(row, probabilities(fit, row))
 
 
-def vote_weights(row: list[int], found: Fit) -> list[float]:
-    """Log-odds that each vote adds to its class, against the other classes on average; 0 for an abstention."""
-    k = found.theta.shape[1]
-    mixed = found.theta**found.evidence * coin_table(found.theta, found.coin) ** (1 - found.evidence)
-    crowd = 1.0 / (1.0 + CROWDING * found.misfit * max(0, sum(v >= 0 for v in row) - 1))
-    weights = []
-    for h, v in enumerate(row):
-        others = sum(mixed[h, c, v] for c in range(k) if c != v) / (k - 1)
-        weights.append(crowd * math.log(mixed[h, v, v] / others) if v >= 0 else 0.0)
-    return weights
+def vote_ratio(theta: np.ndarray, h: int, vote: int) -> float:
+    """Log-odds that a vote adds to its class, against the other classes on average."""
+    others = [theta[h, c, vote] for c in range(theta.shape[1]) if c != vote]
+    return math.log(theta[h, vote, vote] / (sum(others) / len(others)))
 
 
 def settle(row: list[int], proba: list[float]) -> tuple[int, list[float]]:
@@ -220,45 +176,152 @@ def settle(row: list[int], proba: list[float]) -> tuple[int, list[float]]:
     return (tied[0] if len(tied) == 1 else -1), proba
 
 
+def fit_wawa(table: np.ndarray, k: int, truth: list[int] | None = None) -> list[float]:
+    """How often each labeler votes for the majority of its rows, ties by their share."""
+    rows: list[list[int]] = table.tolist()
+    post = first_classes(rows, k, truth or [-1] * len(rows))
+    agreement = []
+    for h in range(len(rows[0])):
+        votes = [p[row[h]] for row, p in zip(rows, post, strict=True) if row[h] >= 0]
+        agreement.append(sum(votes) / len(votes) if votes else 1.0 / k)
+    return agreement
+
+
+def label_by_wawa(agreement: list[float], row: list[int], k: int) -> tuple[int, list[float]]:
+    sums = [sum(a for a, vote in zip(agreement, row, strict=True) if vote == c) for c in range(k)]
+    total = sum(sums)
+    return settle(row, [s / total if total > 0 else 1.0 / k for s in sums])
+
+
+# -- the mixture -------------------------------------------------------------------------------
+
+
+class Pair(NamedTuple):
+    """Two labelers: the rows on which both vote, how often they agree, and how often independent errors would."""
+
+    i: int
+    j: int
+    together: int
+    agreed: float
+    expected: float
+
+
+def pairs_of(rows: list[list[int]], post: list[list[float]], k: int) -> list[Pair]:
+    counts, mass = votes_by_class(rows, post, k), np.sum(post, axis=0).tolist()
+    table = np.array(rows)
+    found = []
+    for i, j in combinations(range(len(rows[0])), 2):
+        both = table[(table[:, i] >= 0) & (table[:, j] >= 0)]
+        if not len(both):
+            continue
+        same = joint = 0.0
+        for c in range(k):
+            if mass[c] > 0:
+                same += (counts[i, c, :k] * counts[j, c, :k]).sum() / mass[c]
+                joint += counts[i, c, :k].sum() * counts[j, c, :k].sum() / mass[c]
+        agreed = float((both[:, i] == both[:, j]).mean())
+        found.append(Pair(i, j, len(both), agreed, min(1.0, same / joint if joint > 0 else 0.0)))
+    return found
+
+
+def misfit(pairs: list[Pair]) -> float:
+    """Mean square of what independent errors leave unexplained, by common rows."""
+    squares = sum(pair.together * (pair.agreed - pair.expected) ** 2 for pair in pairs)
+    return squares / max(1, sum(pair.together for pair in pairs))
+
+
+def noise(pairs: list[Pair]) -> float:
+    """The same, if nothing but chance were left."""
+    return sum(p.expected * (1 - p.expected) for p in pairs) / max(1, sum(pair.together for pair in pairs))
+
+
+def worth_of_votes(pairs: list[Pair], n: int) -> list[float]:
+    """One vote's worth over oneself and one's copies: the share of a pair's disagreements that is surely missing."""
+    copies = [0.0] * n
+    for pair in pairs:
+        if pair.expected < 1 - 1e-6:
+            variance = max(pair.expected * (1 - pair.expected), 0.25 / pair.together)
+            beyond = pair.agreed - pair.expected - SURELY * math.sqrt(variance / pair.together)
+            missing = max(0.0, beyond) / (1 - pair.expected)
+            copies[pair.i] += missing
+            copies[pair.j] += missing
+    return [1 / (1 + c) for c in copies]
+
+
+def entropy(counts: list[int]) -> float:
+    return -sum(c / sum(counts) * math.log(c / sum(counts)) for c in counts if c)
+
+
+def generality(rows: list[list[int]], k: int) -> float:
+    """The part of the votes' entropy that is left when one knows who votes."""
+    own = [[sum(row[h] == c for row in rows) for c in range(k)] for h in range(len(rows[0]))]
+    everything = [sum(votes[c] for votes in own) for c in range(k)]
+    whole = sum(everything) * entropy(everything)
+    return min(1.0, sum(sum(votes) * entropy(votes) for votes in own) / whole) if whole > 0 else 1.0
+
+
 @dataclass
-class OneCoinFit:
+class Mixture:
+    members: list[Fit]  # the majority aside: one coin, with its balance, tables, from the majority, cautious
+    weights: list[float]  # the majority first
+    explained: list[float]  # noise, by one accuracy, by accuracies for each class
+    worth: list[float]
+    general: float
     accuracy: list[float]
-    window: int
 
 
-def log_odds(accuracy: float, k: int) -> float:
-    return math.log((k - 1) * accuracy / (1 - accuracy))
-
-
-def one_coin_scores(row: list[int], accuracy: list[float], k: int) -> list[float]:
-    """Sum of the log-odds of the labelers that vote for each class; all classes are as likely."""
-    return [sum(log_odds(accuracy[h], k) for h in range(len(row)) if row[h] == c) for c in range(k)]
-
-
-def fit_one_coin(table: np.ndarray, k: int, truth: list[int] | None = None) -> OneCoinFit:
-    """Return the fit of the one-coin model: EM from the majority vote, verified rows held at their class."""
-    rows = table.tolist()
-    truth = truth or [-1] * len(rows)
-    post = [
-        [float(c == true) for c in range(k)] if true >= 0 else majority(row, k)
-        for row, true in zip(rows, truth, strict=True)
+def members_of(balance: str | Sequence[float]) -> list[Kind]:
+    even = "even" if balance == "estimated" else balance
+    return [
+        Kind(True, False, even, 0),
+        Kind(True, False, balance, 0),
+        Kind(False, True, balance, EVEN_STEPS),
+        Kind(False, True, balance, 0),
+        Kind(False, True, even, 0, CAUTIOUS_STEPS, CAUTIOUS_PULL),
     ]
+
+
+def fit_mixture(
+    table: np.ndarray, k: int, balance: str | Sequence[float] = "estimated", truth: list[int] | None = None
+) -> Mixture:
+    rows: list[list[int]] = table.tolist()
+    truth = truth or [-1] * len(rows)
     n = len(rows[0])
-    voted = [sum(row[h] >= 0 for row in rows) for h in range(n)]
-    for _ in range(STEPS):
-        right = [sum(p[row[h]] for row, p in zip(rows, post, strict=True) if row[h] >= 0) for h in range(n)]
-        accuracy = [(right[h] + SMOOTHING * SKILL) / (voted[h] + SMOOTHING) for h in range(n)]
-        after = [
-            p if true >= 0 else softmax(one_coin_scores(row, accuracy, k))
-            for row, p, true in zip(rows, post, truth, strict=True)
-        ]
-        moved = max(abs(x - y) for a, b in zip(after, post, strict=True) for x, y in zip(a, b, strict=True))
-        post = after
-        if moved < SETTLED:
-            break
-    return OneCoinFit([accuracy[h] if voted[h] else 1 / k for h in range(n)], len(rows))
+    pairs = pairs_of(rows, first_classes(rows, k, truth), k)
+    worth = worth_of_votes(pairs, n)
+    kinds = members_of(balance)
+    members = [fit_em(kind, table, k, truth, worth if kind.pooled else None) for kind in kinds]
+    left = misfit(pairs)
+    misfits = [misfit(pairs_of(rows, member.post, k)) for member in members[:4]]
+    total = left + noise(pairs) + 1e-12
+    by_coin = min(1.0, max(0.0, left - min(misfits[:2])) / total)
+    by_class = max(0.0, min(1.0, (left - min(misfits[2:])) / total) - by_coin)
+    general = generality(rows, k)
+    coin, table_weight = 1 + EVIDENCE * by_coin, 1 + EVIDENCE * by_class
+    weights = [1.0, general * coin, general * coin, table_weight, general * table_weight, 1.0]
+    weights = [weight / sum(weights) for weight in weights]
+    # The majority and the member close to it do not judge labelers.
+    judges = list(zip(weights[1:5], members[:4], strict=True))
+    accuracy = [sum(w * m.accuracy[h] for w, m in judges) / sum(weights[1:5]) for h in range(n)]
+    return Mixture(members, weights, [noise(pairs) / total, by_coin, by_class], worth, general, accuracy)
 
 
-def label_by_one_coin(row: list[int], found: OneCoinFit, k: int) -> tuple[int, list[float]]:
-    """Label (-1: tied) and probabilities of one row."""
-    return settle(row, softmax(one_coin_scores(row, found.accuracy, k)))
+def follows_agreements(found: Mixture) -> bool:
+    """Whether the window rule counts: labelers with one accuracy explain more than a quarter of the misfit."""
+    return found.explained[1] > FOLLOW
+
+
+def label_by_mixture(found: Mixture, row: list[int], k: int) -> tuple[int, list[float]]:
+    parts = [majority(row, k), *(probabilities(member, row) for member in found.members)]
+    proba = [sum(w * part[c] for w, part in zip(found.weights, parts, strict=True)) for c in range(k)]
+    return settle(row, proba)
+
+
+def is_due(row: int, size: int, refresh: int) -> bool:
+    """Whether a window of this size, or of all rows before this one, is fitted again: a sixteenth of it is new."""
+    if row < refresh:
+        return True
+    period = refresh
+    while 2 * period * FITS_PER_WINDOW <= min(size, row):
+        period *= 2
+    return row % period == 0

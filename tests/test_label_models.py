@@ -1,33 +1,43 @@
-"""The confusion and one-coin models against their definitions, toys, and the schedule of fits."""
+"""The label models against their definitions, toys, and the schedule of fits."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from driftvote import AdaptiveLabelModel, Confusion, OneCoin, SettingError, Triplet, WindowRule
+from driftvote import AdaptiveLabelModel, Confusion, Mixture, OneCoin, SettingError, Triplet, Wawa, WindowRule
 from driftvote.streams import simulate
 
 import naive_label_models as naive
 from streams_for_tests import random_chunks, random_stream, rows_for
 
-CASES = [  # seed, labelers, classes, abstentions, refresh
-    (1, 5, 2, 0.0, 32),
-    (2, 6, 2, 0.4, 16),
-    (3, 4, 3, 0.2, 8),
-    (4, 8, 4, 0.7, 32),
-    (5, 24, 2, 0.9, 32),  # keys do not tell all
-]
+RULE = WindowRule([1, 2, 4, 8, 16, 32, 64, 128], beta=0.05, delta=0.5)  # refuses windows on short streams
+SHARES = {2: (0.7, 0.3), 3: (0.5, 0.3, 0.2), 4: (0.4, 0.3, 0.2, 0.1)}
 
 
-def stream_of(seed, n, k, abstain, n_rows):
-    """Two labelers that repeat each other (a misfit), and in the first case two that lean to class 0 (classes matter)."""
+def stream_of(kind, seed, n, k, abstain, n_rows):
+    """A random stream with what a label model may have to look at."""
+    rng = np.random.default_rng(seed)
     votes = random_stream(seed, n_rows, n, k, abstain, blocks=3)
-    votes[:, 1] = np.where(votes[:, 0] >= 0, votes[:, 0], votes[:, 1])
-    if seed == 1:
-        lean = np.random.default_rng(0).random((n_rows, 2)) < 0.6
-        votes[:, 2:4] = np.where(lean, 0, votes[:, 2:4])
+    if kind == "copies":  # labelers 1 and 2 repeat labeler 0, the latter not always
+        votes[:, 1] = np.where(votes[:, 0] >= 0, votes[:, 0], votes[:, 1])
+        votes[:, 2] = np.where(rng.random(n_rows) < 0.8, votes[:, 0], votes[:, 2])
+    if kind == "specialists":  # each votes for a class of its own only, the last one for all
+        votes[:, :-1] = np.where(votes[:, :-1] == np.arange(n - 1) % k, votes[:, :-1], -1)
+    if kind == "lean":  # two labelers that lean to class 0
+        votes[:, 2:4] = np.where(rng.random((n_rows, 2)) < 0.6, 0, votes[:, 2:4])
+    if kind == "experts":  # accuracies explain the agreements
+        votes[:, :3] = stream_of_accuracy(seed, n_rows, [0.97, 0.95, 0.93], k, rng)
+    if kind == "equals":  # everybody as good: nothing to explain
+        votes = stream_of_accuracy(seed, n_rows, [0.8] * n, k, rng)
     return votes
+
+
+def stream_of_accuracy(seed, n_rows, accuracies, k, rng):
+    """Independent labelers on the classes of `random_stream` with this seed."""
+    truth = np.random.default_rng(seed).integers(k, size=n_rows)[:, None]
+    right = rng.random((n_rows, len(accuracies))) < accuracies
+    return np.where(right, truth, (truth + rng.integers(1, k, size=right.shape)) % k).astype(np.int8)
 
 
 def fits_of(out):
@@ -37,90 +47,157 @@ def fits_of(out):
     return [(int(row), int(out.windows[row]), int(places[row])) for row in firsts]
 
 
-@pytest.mark.parametrize(("seed", "n", "k", "abstain", "refresh"), CASES)
-def test_every_fit_and_every_row_equal_the_definition(seed, n, k, abstain, refresh):
-    votes = stream_of(seed, n, k, abstain, rows_for(260, 70))
-    balance = [0.6, *[0.4 / (k - 1)] * (k - 1)] if seed == 3 else None
-    model = AdaptiveLabelModel(n_classes=k, votes="snorkel", refresh=refresh, class_balance=balance)
-    out = model.label_stream(votes)
-    table = out._estimates.fits
+def spans_of(out):
+    """First row, window, number and last row (plus 1) of every fit."""
     fits = fits_of(out)
-    for number, (row, window, place) in enumerate(fits):
-        found = naive.fit(votes[row + 1 - window : row + 1], k, balance)
-        np.testing.assert_allclose(table.theta[place], found.theta, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(table.balance[place], found.balance, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(table.coin[place], found.coin, rtol=0, atol=1e-9)
-        np.testing.assert_allclose(table.misfit[place], found.misfit, rtol=0, atol=1e-7)
-        np.testing.assert_allclose(table.evidence[place], found.evidence, rtol=0, atol=1e-7)
-        np.testing.assert_allclose(out.accuracies[row], found.accuracy, rtol=0, atol=1e-9)
-        last = fits[number + 1][0] if number + 1 < len(fits) else len(votes)
-        for t in range(row, last):
-            code, proba = naive.label(votes[t].tolist(), found)
-            np.testing.assert_allclose(out.proba[t], proba, rtol=0, atol=1e-7)
-            assert out.codes[t] == code
-            np.testing.assert_allclose(out.weights[t], naive.vote_weights(votes[t].tolist(), found), rtol=0, atol=1e-6)
+    ends = [row for row, _, _ in fits[1:]] + [len(out.codes)]
+    return [(*fit, end) for fit, end in zip(fits, ends, strict=True)]
 
 
-def test_the_comparison_sees_misfits_and_both_kinds_of_labelers():
-    """Hollow otherwise: rows with a misfit, with evidence for classes, and with neither."""
-    misfit, evidence = [], []
-    for seed, n, k, abstain, refresh in CASES:
-        votes = stream_of(seed, n, k, abstain, 260)
-        out = AdaptiveLabelModel(n_classes=k, votes="snorkel", refresh=refresh).label_stream(votes)
-        misfit.append(out._estimates.fits.misfit[1:])
-        evidence.append(out._estimates.fits.evidence[1:])
-    assert (np.concatenate(misfit) > 0.03).mean() > 0.2
-    assert (np.concatenate(evidence) > 0.9).any()
-    assert (np.concatenate(evidence) < 0.1).any()
+def verify_some(votes, k, seed, share):
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random(len(votes)) < share, rng.integers(k, size=len(votes)), -1)
 
 
-ONE_COIN_CASES = [  # seed, labelers, classes, abstentions, refresh, share of verified rows
-    (1, 5, 2, 0.0, 1, 0.0),
-    (2, 4, 3, 0.3, 1, 0.0),
-    (3, 6, 2, 0.6, 8, 0.0),
-    (4, 24, 3, 0.9, 32, 0.0),  # so many labelers that keys are not unique
-    (5, 4, 3, 0.2, 4, 0.1),
+def assert_rows_equal(out, rows, expected):
+    """Compare labels and probabilities of rows with what the definition says."""
+    for t in rows:
+        code, proba = expected(t)
+        np.testing.assert_allclose(out.proba[t], proba, rtol=0, atol=1e-9)
+        assert out.codes[t] == code, t
+
+
+EM_CASES = [  # estimator, its definition, kind of stream, seed, labelers, classes, abstentions, verified
+    (Confusion(32), naive.confusion(), "lean", 1, 5, 2, 0.0, 0.0),
+    (Confusion(16), naive.confusion(), "copies", 2, 6, 2, 0.4, 0.0),
+    (Confusion(8, SHARES[3]), naive.confusion(SHARES[3]), "copies", 3, 4, 3, 0.2, 0.1),
+    (Confusion(32, "even"), naive.confusion("even"), "specialists", 4, 8, 4, 0.3, 0.0),
+    (Confusion(16, abstentions="ignored"), naive.confusion(abstentions="ignored"), "lean", 5, 5, 3, 0.5, 0.1),
+    (Confusion(16, even_start=False), naive.confusion(even_start=False), "specialists", 6, 6, 3, 0.2, 0.0),
+    (Confusion(32, even_start=False), naive.confusion(even_start=False), "plain", 7, 24, 2, 0.9, 0.0),
+    (OneCoin(1), naive.one_coin(), "copies", 1, 5, 2, 0.0, 0.0),
+    (OneCoin(4), naive.one_coin(), "plain", 2, 4, 3, 0.3, 0.1),
+    (OneCoin(8, "estimated"), naive.one_coin("estimated"), "copies", 3, 6, 2, 0.6, 0.0),
+    (OneCoin(8, SHARES[4]), naive.one_coin(SHARES[4]), "lean", 4, 5, 4, 0.2, 0.0),
+    (OneCoin(32), naive.one_coin(), "plain", 5, 24, 3, 0.9, 0.0),  # so many labelers that keys are not unique
 ]
 
 
-@pytest.mark.parametrize(("seed", "n", "k", "abstain", "refresh", "share"), ONE_COIN_CASES)
-def test_one_coin_equals_its_definition_after_every_row(seed, n, k, abstain, refresh, share):
-    votes = stream_of(seed, n, k, abstain, rows_for(220, 60))
-    rng = np.random.default_rng(seed)
-    truth = np.where(rng.random(len(votes)) < share, rng.integers(k, size=len(votes)), -1)
-    known = {"verified": truth.tolist()} if share else {}
-    rule = WindowRule([1, 2, 4, 8, 16, 32, 64, 128], beta=0.05, delta=0.5)
-    model = AdaptiveLabelModel(n_classes=k, votes="snorkel", estimator=OneCoin(refresh), windows=rule)
-    out = model.label_stream(votes, **known)
-    fits = fits_of(out)
-    assert len(fits) >= (len(votes) / 8 if refresh == 1 else 4)
-    for (row, window, _), last in zip(fits, [row for row, _, _ in fits[1:]] + [len(votes)], strict=True):
+@pytest.mark.parametrize(("estimator", "kind", "stream", "seed", "n", "k", "abstain", "share"), EM_CASES)
+def test_em_label_models_equal_their_definitions_on_every_row(estimator, kind, stream, seed, n, k, abstain, share):
+    votes = stream_of(stream, seed, n, k, abstain, rows_for(200, 60))
+    truth = verify_some(votes, k, seed, share)
+    model = AdaptiveLabelModel(n_classes=k, votes="snorkel", estimator=estimator, windows=RULE, false_event_rate=None)
+    out = model.label_stream(votes, **({"verified": truth.tolist()} if share else {}))
+    table = out._estimates.fits
+    for row, window, place, end in spans_of(out):
         seen = slice(row + 1 - window, row + 1)
-        found = naive.fit_one_coin(votes[seen], k, truth[seen].tolist())
-        for t in range(row, last):
-            np.testing.assert_allclose(out.accuracies[t], found.accuracy, rtol=0, atol=1e-9)
-            if truth[t] >= 0:
-                assert out.codes[t] == truth[t]
-                continue
-            code, proba = naive.label_by_one_coin(votes[t].tolist(), found, k)
-            np.testing.assert_allclose(out.proba[t], proba, rtol=0, atol=1e-9)
-            assert out.codes[t] == code
-            weights = [
-                naive.log_odds(p, k) if vote >= 0 else 0.0 for p, vote in zip(found.accuracy, votes[t], strict=True)
-            ]
-            np.testing.assert_allclose(out.weights[t], weights, rtol=0, atol=1e-8)
-    confusion = AdaptiveLabelModel(n_classes=k, votes="snorkel", estimator=Confusion(refresh), windows=rule)
-    assert np.array_equal(out.windows, confusion.label_stream(votes).windows)  # the rule does not depend on the model
+        found = naive.fit_em(kind, votes[seen], k, truth[seen].tolist())
+        for name in ("theta", "balance", "shares", "accuracy"):
+            np.testing.assert_allclose(getattr(table, name)[place], getattr(found, name), rtol=0, atol=1e-9)
+        unknown = [t for t in range(row, end) if truth[t] < 0]
+        assert_rows_equal(out, unknown, lambda t: naive.label(found, votes[t].tolist()))  # noqa: B023
+    assert (out.codes[truth >= 0] == truth[truth >= 0]).all()
+    other = AdaptiveLabelModel(
+        n_classes=k, votes="snorkel", estimator=Wawa(estimator.refresh), windows=RULE, false_event_rate=None
+    )
+    assert np.array_equal(out.windows, other.label_stream(votes).windows)  # the rule does not depend on the model
+
+
+@pytest.mark.parametrize(("seed", "n", "k", "abstain", "share"), [(1, 5, 2, 0.0, 0.0), (2, 7, 4, 0.6, 0.1)])
+def test_wawa_equals_its_definition_on_every_row(seed, n, k, abstain, share):
+    votes = stream_of("copies", seed, n, k, abstain, rows_for(300, 80))
+    truth = verify_some(votes, k, seed, share)
+    model = AdaptiveLabelModel(n_classes=k, votes="snorkel", estimator=Wawa(4), windows=RULE, false_event_rate=None)
+    out = model.label_stream(votes, **({"verified": truth.tolist()} if share else {}))
+    for row, window, _, end in spans_of(out):
+        seen = slice(row + 1 - window, row + 1)
+        agreement = naive.fit_wawa(votes[seen], k, truth[seen].tolist())
+        np.testing.assert_allclose(out.accuracies[row], agreement, rtol=0, atol=1e-12)
+        unknown = [t for t in range(row, end) if truth[t] < 0]
+        assert_rows_equal(out, unknown, lambda t: naive.label_by_wawa(agreement, votes[t].tolist(), k))  # noqa: B023
+
+
+MIXTURE_CASES = [  # kind of stream, seed, labelers, classes, abstentions, refresh, verified
+    ("plain", 1, 5, 2, 0.0, 32, 0.0),
+    ("copies", 2, 9, 2, 0.1, 16, 0.0),
+    ("specialists", 3, 7, 3, 0.1, 8, 0.0),
+    ("experts", 4, 6, 2, 0.0, 4, 0.0),
+    ("equals", 5, 6, 3, 0.0, 8, 0.0),
+    ("lean", 6, 5, 4, 0.2, 8, 0.1),
+    ("plain", 7, 24, 2, 0.9, 32, 0.0),  # keys do not tell all; many rows without votes or with one
+]
+
+
+def label_by_mixture(stream, seed, n, k, abstain, refresh, share, n_rows):
+    votes = stream_of(stream, seed, n, k, abstain, n_rows)
+    truth = verify_some(votes, k, seed, share)
+    balance = SHARES[k] if seed == 6 else "estimated"
+    model = AdaptiveLabelModel(
+        n_classes=k, votes="snorkel", estimator=Mixture(refresh, balance), windows=RULE, false_event_rate=None
+    )
+    return votes, truth, balance, model.label_stream(votes, **({"verified": truth.tolist()} if share else {}))
+
+
+@pytest.mark.parametrize(("stream", "seed", "n", "k", "abstain", "refresh", "share"), MIXTURE_CASES)
+def test_the_mixture_equals_its_definition_on_every_row(stream, seed, n, k, abstain, refresh, share):
+    case = stream, seed, n, k, abstain, refresh, share
+    votes, truth, balance, out = label_by_mixture(*case, rows_for(170, 50))
+    table = out._estimates.fits
+    assert_windows_follow_the_definition(votes, truth, balance, out, k, refresh)
+    for row, window, place, end in spans_of(out):
+        seen = slice(row + 1 - window, row + 1)
+        found = naive.fit_mixture(votes[seen], k, balance, truth[seen].tolist())
+        for m, member in enumerate(found.members):
+            for name in ("theta", "balance", "shares"):
+                np.testing.assert_allclose(getattr(table, name)[place, m], getattr(member, name), rtol=0, atol=1e-9)
+        for name in ("weights", "explained", "worth", "accuracy"):
+            np.testing.assert_allclose(getattr(table, name)[place], getattr(found, name), rtol=0, atol=1e-8)
+        unknown = [t for t in range(row, end) if truth[t] < 0]
+        assert_rows_equal(out, unknown, lambda t: naive.label_by_mixture(found, votes[t].tolist(), k))  # noqa: B023
+
+
+def assert_windows_follow_the_definition(votes, truth, balance, out, k, refresh):
+    """The rule's window where accuracies explain the agreements of the largest window, otherwise the largest."""
+    largest = RULE.grid[-1]
+    ruled = AdaptiveLabelModel(
+        n_classes=k, votes="snorkel", estimator=Wawa(refresh), windows=RULE, false_event_rate=None
+    ).label_stream(votes)
+    for row in range(len(votes)):
+        if naive.is_due(row, largest, refresh):
+            seen, fitted = slice(max(0, row + 1 - largest), row + 1), row
+            follows = naive.follows_agreements(naive.fit_mixture(votes[seen], k, balance, truth[seen].tolist()))
+        assert out.windows[row] == (ruled.windows[row] if follows else min(largest, fitted + 1)), row
+
+
+def test_the_comparison_of_mixtures_sees_every_case():
+    """Hollow otherwise: copies, specialists, accuracies that explain agreements and ones that do not, overruling."""
+    worth, general, follows, changed, short, kept = [], [], [], [], [], []
+    for case in MIXTURE_CASES:
+        votes, _, _, out = label_by_mixture(*case, 170)
+        table = out._estimates.fits
+        worth.append(table.worth[-1].min())
+        general.append(table.weights[-1, 4] / table.weights[-1, 3])
+        follows.extend(table.explained[1:, 1] > 0.25)
+        changed.extend(table.explained[20:, 2] > 0.1)
+        short.extend(out.windows < np.minimum(np.arange(len(votes)) + 1, 128) / 2)
+        majority = [naive.settle(row, naive.majority(row, case[3]))[0] for row in votes.tolist()]
+        kept.append((out.codes == majority).mean())
+    assert worth[1] < 0.6 < min(worth[:1] + worth[2:])  # one stream of copies
+    assert general[2] < 0.5 < min(general[:2] + general[3:6])
+    assert 0.1 < np.mean(follows) < 0.9
+    assert any(changed)
+    assert any(short)
+    assert min(kept) < 0.95
 
 
 def test_one_coin_streams_refuse_windows_and_overrule_majorities():
     """Hollow otherwise."""
-    seed, n, k, abstain, refresh, _ = ONE_COIN_CASES[0]
-    votes = stream_of(seed, n, k, abstain, 220)
-    rule = WindowRule([1, 2, 4, 8, 16, 32, 64, 128], beta=0.05, delta=0.5)
-    out = AdaptiveLabelModel(n_classes=k, votes="snorkel", estimator=OneCoin(refresh), windows=rule).label_stream(votes)
+    votes = stream_of("copies", 1, 5, 2, 0.0, 220)
+    out = AdaptiveLabelModel(votes="snorkel", estimator=OneCoin(1), windows=RULE).label_stream(votes)
     assert any(out.windows[row] < min(128, 2 ** (row + 1).bit_length() // 2) for row in range(len(votes)))
-    assert any(out.explain(row).overruled for row in range(len(votes)))
+    majority = [naive.settle(row, naive.majority(row, 2))[0] for row in votes.tolist()]
+    assert (out.codes != majority).any()
 
 
 def test_one_coin_chunks_saves_and_newcomers_do_not_show(tmp_path):
@@ -191,7 +268,7 @@ def test_a_known_class_balance_is_kept():
     votes = simulate(np.full((3000, 5), 0.75), seed=1).votes
     model = AdaptiveLabelModel(class_balance=[0.9, 0.1])
     out = model.label_stream(votes)
-    assert model.estimated_class_balance.tolist() == [0.9, 0.1]
+    assert (out._estimates.fits.balance[1:] == [0.9, 0.1]).all()
     assert (out.codes == 1).mean() < (AdaptiveLabelModel().label_stream(votes).codes == 1).mean()
 
 
@@ -204,16 +281,26 @@ def test_a_known_class_balance_is_kept():
         ({"class_balance": [0.0, 1.0]}, "above 0"),
         ({"class_balance": "ab"}, "shares above 0 that add up to 1"),
         (
-            {"class_balance": [0.5, 0.5], "estimator": "triplet"},
-            "class_balance goes with estimator='confusion', not 'triplet'",
+            {"class_balance": "even"},
+            "class_balance must be 'estimated', or shares above 0 that add up to 1, not 'even'",
         ),
-        ({"class_balance": [0.5, 0.5], "estimator": OneCoin()}, "goes with estimator='confusion', not 'one_coin'"),
-        ({"clip": (0.1, 0.9)}, "clip goes with estimator='triplet', not 'confusion'"),
+        (
+            {"class_balance": [0.5, 0.5], "estimator": "triplet"},
+            "class_balance goes with estimator='mixture' or 'confusion' or 'one_coin', not 'triplet'",
+        ),
+        (
+            {"class_balance": [0.5, 0.5], "estimator": Wawa()},
+            "goes with estimator='mixture' or 'confusion' or 'one_coin', not 'wawa'",
+        ),
+        ({"clip": (0.1, 0.9)}, "clip goes with estimator='triplet', not 'mixture'"),
         (
             {"refresh": 8, "estimator": "triplet"},
-            "refresh goes with estimator='confusion' or 'one_coin', not 'triplet'",
+            "refresh goes with estimator='mixture' or 'confusion' or 'one_coin' or 'wawa', not 'triplet'",
         ),
-        ({"estimator": "magic"}, "estimator must be 'confusion' or 'triplet' or 'one_coin'"),
+        (
+            {"estimator": "magic"},
+            "estimator must be 'mixture' or 'confusion' or 'one_coin' or 'wawa' or 'triplet' or 'majority', not 'magic'",
+        ),
         ({"bound": "hoeffding"}, "bound must be 'normal'"),
         ({"refresh": 0}, "refresh must be a number of rows from 1"),
     ],
@@ -221,6 +308,49 @@ def test_a_known_class_balance_is_kept():
 def test_settings_are_checked(settings, message):
     with pytest.raises(SettingError, match=message):
         AdaptiveLabelModel(**settings)
+
+
+SHARES_OR = "or shares above 0 that add up to 1, not"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "settings", "message"),
+    [
+        (Mixture, {"refresh": 0}, "refresh must be a number of rows from 1"),
+        (Mixture, {"refresh": 2.5}, "refresh must be"),
+        (Mixture, {"class_balance": "even"}, f"class_balance must be 'estimated', {SHARES_OR} 'even'"),
+        (Mixture, {"class_balance": [0.5, 0.4]}, f"'estimated', {SHARES_OR}"),
+        (Mixture, {"class_balance": [0.5, "a lot"]}, "class_balance must be a number"),
+        (Confusion, {"refresh": True}, "refresh must be"),
+        (Confusion, {"class_balance": "given"}, f"must be 'estimated' or 'even', {SHARES_OR} 'given'"),
+        (Confusion, {"class_balance": {0: 0.5, 1: 0.5}}, f"'estimated' or 'even', {SHARES_OR}"),
+        (Confusion, {"class_balance": [float("nan"), 0.5]}, "class_balance must be"),
+        (Confusion, {"abstentions": "random"}, "abstentions must be 'outcome' or 'ignored', not 'random'"),
+        (Confusion, {"abstentions": None}, "abstentions must be 'outcome' or 'ignored', not None"),
+        (Confusion, {"even_start": 1}, "even_start must be True or False, not 1"),
+        (Confusion, {"even_start": "yes"}, "even_start must be True or False, not 'yes'"),
+        (OneCoin, {"class_balance": "balanced"}, f"must be 'estimated' or 'even', {SHARES_OR} 'balanced'"),
+        (OneCoin, {"class_balance": []}, f"'estimated' or 'even', {SHARES_OR}"),
+        (OneCoin, {"refresh": -1}, "refresh must be a number of rows from 1"),
+        (Wawa, {"refresh": 0}, "refresh must be a number of rows from 1"),
+        (Wawa, {"refresh": "32"}, "refresh must be"),
+    ],
+)
+def test_settings_of_label_models_are_checked(estimator, settings, message):
+    with pytest.raises(SettingError, match=message):
+        estimator(**settings)
+
+
+@pytest.mark.parametrize("estimator", [Mixture, Confusion, OneCoin])
+def test_a_class_balance_of_other_classes_is_refused(estimator):
+    with pytest.raises(SettingError, match="class_balance must be 3 shares, one for each class"):
+        AdaptiveLabelModel(n_classes=3, estimator=estimator(class_balance=[0.5, 0.5]))
+
+
+def test_no_class_balance_is_an_estimated_one():
+    assert Mixture(class_balance=None) == Mixture()
+    assert Confusion(class_balance=None).class_balance == "estimated"
+    assert OneCoin().class_balance == "even"
 
 
 @pytest.mark.parametrize("keyword", ["watch", "n_epochs"])
@@ -234,7 +364,7 @@ def test_flat_keywords_are_settings_of_the_parts():
         windows=[2, 4], bound="bernstein", beta=0.2, delta=0.3, refresh=8, class_balance=[0.3, 0.7]
     )
     assert model.windows == WindowRule([2, 4], bound="bernstein", beta=0.2, delta=0.3)
-    assert model.estimator == Confusion(refresh=8, class_balance=(0.3, 0.7))
+    assert model.estimator == Mixture(refresh=8, class_balance=(0.3, 0.7))
     paper = AdaptiveLabelModel(estimator="triplet", clip=(0.2, 0.8))
     assert paper.estimator == Triplet((0.2, 0.8))
     changed = AdaptiveLabelModel(windows=WindowRule([2, 4], beta=0.2), delta=0.3, estimator=Confusion(8), refresh=16)

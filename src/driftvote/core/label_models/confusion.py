@@ -163,9 +163,9 @@ def take_logs(theta: Floats, cast: Ints, worth: Floats, logs: Floats, absent: Fl
                     if worth.shape[0] > 0:
                         logs[h, c, v] *= worth[h]
         for c in range(n_classes):
-            logs[h, c, n_classes] = math.log(theta[h, c, n_classes])
-            if cast[h, all_votes] > 0:
-                absent[c] += logs[h, c, n_classes]
+            # Of one that never votes, silence says nothing.
+            logs[h, c, n_classes] = math.log(theta[h, c, n_classes]) if cast[h, all_votes] > 0 else 0.0
+            absent[c] += logs[h, c, n_classes]
         active += cast[h, all_votes] > 0
     return active
 
