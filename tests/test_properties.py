@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel
+from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel, Mixture
 
 import naive
 from streams_for_tests import COMPILED, PAPERS_RULE, random_stream
@@ -100,8 +100,10 @@ def test_flipping_the_classes_mirrors_the_output(case):
         if model.abstentions == "zero":
             out, mirror = model.clone().label_stream(votes), model.label_stream(flipped)
             assert np.array_equal(mirror.codes, np.where(out.codes >= 0, 1 - out.codes, out.codes))
-            assert np.array_equal(mirror.proba, out.proba[:, ::-1])
-            assert np.array_equal(mirror.accuracies, out.accuracies)
+            # The mixture adds up what the classes say in their order: alike beyond the last bits.
+            rounding = 1e-10 if isinstance(getattr(model, "estimator", None), Mixture) else 0.0
+            np.testing.assert_allclose(mirror.proba, out.proba[:, ::-1], rtol=0, atol=rounding)
+            np.testing.assert_allclose(mirror.accuracies, out.accuracies, rtol=0, atol=rounding)
             assert np.array_equal(mirror.windows, out.windows)
 
 
