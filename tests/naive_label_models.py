@@ -314,7 +314,20 @@ def follows_agreements(found: Mixture) -> bool:
 def label_by_mixture(found: Mixture, row: list[int], k: int) -> tuple[int, list[float]]:
     parts = [majority(row, k), *(probabilities(member, row) for member in found.members)]
     proba = [sum(w * part[c] for w, part in zip(found.weights, parts, strict=True)) for c in range(k)]
-    return settle(row, proba)
+    code, proba = settle(row, proba)
+    return code, temper(row, code, proba) if code >= 0 and max(row) >= 0 else proba
+
+
+def temper(row: list[int], code: int, proba: list[float]) -> list[float]:
+    """Shares of the votes and of one more, of which the mixture has one half and nobody the other; labels stay."""
+    votes, k = [v for v in row if v >= 0], len(proba)
+    shares = [(votes.count(c) + (p + 1 / k) / 2) / (len(votes) + 1) for c, p in enumerate(proba)]
+    return shares if shares[code] == max(shares) else proba
+
+
+def coins_of(fit: Fit) -> list[float]:
+    """The accuracy of each labeler in tables that are the same for every class."""
+    return [table[0, 0] / table[0, :-1].sum() for table in fit.theta]
 
 
 def is_due(row: int, size: int, refresh: int) -> bool:

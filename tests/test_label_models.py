@@ -149,8 +149,12 @@ def test_the_mixture_equals_its_definition_on_every_row(stream, seed, n, k, abst
         seen = slice(row + 1 - window, row + 1)
         found = naive.fit_mixture(votes[seen], k, balance, truth[seen].tolist())
         for m, member in enumerate(found.members):
-            for name in ("theta", "balance", "shares"):
+            for name in ("balance", "shares"):
                 np.testing.assert_allclose(getattr(table, name)[place, m], getattr(member, name), rtol=0, atol=1e-9)
+            if member.kind.pooled:
+                np.testing.assert_allclose(table.coins[place, m], naive.coins_of(member), rtol=0, atol=1e-9)
+            else:
+                np.testing.assert_allclose(table.theta[place, m - 2], member.theta, rtol=0, atol=1e-9)
         for name in ("weights", "explained", "worth", "accuracy"):
             np.testing.assert_allclose(getattr(table, name)[place], getattr(found, name), rtol=0, atol=1e-8)
         unknown = [t for t in range(row, end) if truth[t] < 0]
