@@ -53,8 +53,8 @@ HOW = f"""- **Streams.** Real votes with gold labels: crowds, panels of language
   It is compared with that of the vote share, the share of a row's votes that the majority has.
 - **Review**: how many times their share of the errors the least certain 10% of the rows hold. Where half of the
   labels are wrong it can be 2 at most.
-- **Rare classes**: {RARE_ROWS:,} rows, the first {FIRST_ROWS} of which do not count; means over 6 seeds, 24 where
-  it is close. Runs of 5,000 rows: 20,000 rows.
+- **Rare classes**: {RARE_ROWS:,} rows, the first {FIRST_ROWS} of which do not count; means over 4 seeds at least, 24
+  where it is close. Runs of 5,000 rows: 20,000 rows.
 - **Random panels**: 2 to 10 classes of any balance, 3 to 20 independent labelers, 150 to 8,000 rows, any coverage;
   every labeler votes for the true class more often than for any other, and is a tenth of the way from chance to
   perfect at least. `python -m experiments.quality.simulated SEED` measures one of them again.
