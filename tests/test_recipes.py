@@ -131,8 +131,14 @@ def second(monkeypatch):
         # cannot import this file could read it.
         if COMPILED:
             monkeypatch.setattr(kernel, "_cache", NullCache())
-    kernels = {"select_fit": select_fit, "fit_window": fit_window, "fill_tables": fill_tables, "label_row": label_row}
-    interface.KERNELS.register(SecondSettings, **kernels)
+    interface.KERNELS.register(
+        SecondSettings,
+        select_fit=select_fit,
+        fit_window=fit_window,
+        fill_tables=fill_tables,
+        follows_agreements=interface.always_follow,
+        label_row=label_row,
+    )
     monkeypatch.setitem(ESTIMATORS, "second", Second)
     yield
     del interface.KERNELS._kernels[SecondSettings]
