@@ -44,7 +44,8 @@ def test_the_readmes_python_runs_and_says_what_it_says(tmp_path, monkeypatch):
     exec(blocks[0], first)
     assert first["out"].labels.tolist() == [0, 1, 0]
     assert (first["step"].label, first["step"].window) == (1, 1)
-    assert str(first["step"].probability).startswith("0.938")
+    shown = re.search(r"# \(1, (0\.\d+)\.\.\., 1\)", blocks[0])
+    assert str(first["step"].probability).startswith(shown[1])
 
 
 @pytest.mark.parametrize("name", ["spark.md", "spark-streaming.md"])

@@ -33,7 +33,7 @@ BESIDE = {("drift", "committee"), ("drift", "files"), ("committee", "drift"), ("
 """Packages of which neither may import the other, although the layers would allow it."""
 LAYER = {name: level for level, names in enumerate(LAYERS) for name in names}
 
-MOST_MODULES, MOST_LINES, MOST_KERNELS, MOST_SMALL = 110, 20_400, 130, 10
+MOST_MODULES, MOST_LINES, MOST_KERNELS, MOST_SMALL = 110, 20_400, 130, 8
 SMALL = 150  # lines of a module that should have more than one importer
 
 
@@ -203,6 +203,7 @@ def test_the_package_stays_small():
         str(path.relative_to(PACKAGE))
         for path in MODULES
         if path.name not in ("__init__.py", "__main__.py")
+        and path.parent.name != "label_models"  # one file for each, by its registry
         and lines[path] < SMALL
         and len(importers.get(".".join(("driftvote", *path.relative_to(PACKAGE).with_suffix("").parts)), ())) == 1
     ]
