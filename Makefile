@@ -105,7 +105,7 @@ events-bench: $(VENV)/.dev  ## drift events against what is known to have happen
 	$(BIN)/pip install --quiet --disable-pip-version-check river==0.26.1
 	$(BIN)/python -m benchmarks.events --data $(DATA)
 
-bands: $(VENV)/.dev  ## calibrate the bands of the accuracies, a minute or two; writes src/driftvote/drift/bands.py, docs/events.md
+bands: $(VENV)/.dev  ## calibrate the bands of the accuracies, a few minutes; writes src/driftvote/drift/bands.py, docs/events.md
 	$(BIN)/python -m benchmarks.bands
 
 bench-check: $(VENV)/.dev  ## fails if the default model is slower than benchmarks/marks.json (AGAINST=path: than that checkout)

@@ -149,9 +149,10 @@ def test_the_bench_of_events_and_bands_writes_its_tables(bench, tmp_path):
     with pytest.raises(AssertionError, match="no place for other"):
         events.written(text, "other", [])
     factors = bands.fitted(1)
-    assert set(factors) == {"confusion", "triplet"}
+    assert set(factors) == {"em", "triplet"} == set(bands.bands.FACTORS)
     assert all(0.3 < factor < 3.0 for factor in factors.values())
     assert len(bands.tried(factors, 1)) == 10
+    assert len(bands.changes(1)) == 2 + len(bands.CHANGES)
     assert events._found([100, 500], [150, 160, 400, 1600], 2000) == 1
     assert events._found([100, 500], [150, 520], 2000) == 2
 
