@@ -110,6 +110,7 @@ class ReportBuilder:
         self._events: list[DriftEvent] | None = None
         self._recent: Codes = np.zeros((0, len(self.labelers)), code_dtype(len(self.classes)))
         self._last_window = 0
+        self._now: Floats = np.zeros((3, 0))
         self._certificate: StepCertificate | None = None
 
     @property
@@ -213,6 +214,8 @@ class ReportBuilder:
         self._doubtful.offer(doubtful, np.round(probability[doubtful], 6), first, example)
         self._recent = np.concatenate([self._recent, votes[-RECENT_ROWS:]])[-RECENT_ROWS:]
         self._last_window, self._certificate = int(out.windows[-1]), out[-1].certificate
+        now = np.concatenate([out.accuracies[-1:], *out[-1:].bands()])
+        self._now = np.where(out.coverage[-1] > 0, now, np.nan)
 
     def _example(
         self, rows: LabeledRows, out: LabeledStream, place: int, first: int, times: Any, ids: Any
@@ -273,7 +276,7 @@ class ReportBuilder:
             ),
             reading=show_settings(self.reading),
             settings=show_settings(self.settings),
-            labelers=summarize_labelers(counts, self.labelers, self._classes_shown, timeline),
+            labelers=summarize_labelers(counts, self.labelers, self._classes_shown, timeline, self._now),
             classes=self._summarize_classes(),
             timeline=timeline,
             window_drops=find_window_drops(timeline),
@@ -430,8 +433,8 @@ def make_timeline(counts: StreamCounts, n_classes: int, filled: bool, estimator:
         accuracy=rounded(mean),
         accuracy_low=rounded(low),
         accuracy_high=rounded(high),
-        band_low=rounded(np.clip(low - half, chance, 1.0)),
-        band_high=rounded(np.clip(high + half, chance, 1.0)),
+        band_low=rounded(np.clip(low - half, 0.0, 1.0)),
+        band_high=rounded(np.clip(high + half, 0.0, 1.0)),
         coverage=rounded(b["cast"] / rows),
         doubtful=rounded(b["doubtful"] / rows),
         differs=rounded((b["overruled"] + b["settled"] + b["opened"]) / rows),
@@ -451,9 +454,9 @@ def _grows(times: list[Any]) -> bool:
 
 
 def summarize_labelers(
-    counts: StreamCounts, labelers: list[str], classes: list[str], line: Timeline
+    counts: StreamCounts, labelers: list[str], classes: list[str], line: Timeline, now: Floats
 ) -> list[data.LabelerSummary]:
-    """One summary for each labeler."""
+    """One summary for each labeler; `now` are accuracies at the last row, and the ends of their bands."""
     totals, cast = counts.totals, counts.buckets["cast"].sum(axis=1).tolist()
     # The chart begins with the labelers whose votes added most.
     leading = set(np.argsort(-totals["weight"], kind="stable")[:LABELERS_SHOWN].tolist())
@@ -465,6 +468,10 @@ def summarize_labelers(
         mean, low, high, band_low, band_high = (np.array(table[h], np.float64) for table in tables)
         known = np.flatnonzero(np.isfinite(mean))
         last = int(known[-1]) if len(known) else None
+        # The last row says what is now; a labeler that is not in its window has the bucket where it last was.
+        current = [None if last is None else table[h][last] for table in (line.accuracy, line.band_low, line.band_high)]
+        if last is not None and h < now.shape[1] and np.isfinite(now[0, h]):
+            current = rounded(now[:, h])
         solid = known[windows[known] >= SHORT_WINDOW]
         before, after = largest_change(mean[solid], band_low[solid], band_high[solid])
         usual = int(by_class.argmax())
@@ -473,9 +480,9 @@ def summarize_labelers(
                 name=name,
                 votes=votes,
                 coverage=share(votes, counts.n_rows) or 0.0,
-                accuracy=None if last is None else line.accuracy[h][last],
-                accuracy_low=None if last is None else line.band_low[h][last],
-                accuracy_high=None if last is None else line.band_high[h][last],
+                accuracy=current[0],
+                accuracy_low=current[1],
+                accuracy_high=current[2],
                 lowest=float(low[solid].min()) if len(solid) else None,
                 highest=float(high[solid].max()) if len(solid) else None,
                 changed=before is not None,
