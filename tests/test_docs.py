@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from driftvote import AdaptiveLabelModel, Confusion, OneCoin, Triplet, WindowRule
+from driftvote import AdaptiveLabelModel, Confusion, Mixture, OneCoin, Triplet, Wawa, WindowRule
 
 from streams_for_tests import COMPILED
 
@@ -78,7 +78,7 @@ def test_every_page_can_be_reached_from_the_readme():
 def test_every_setting_is_in_the_quickstart():
     page = (ROOT / "docs" / "quickstart.md").read_text()
     settings = [name for name in inspect.signature(AdaptiveLabelModel).parameters if name != "shortcuts"]
-    for kind in (WindowRule, Confusion, OneCoin, Triplet):
+    for kind in (WindowRule, Mixture, Confusion, OneCoin, Wawa, Triplet):
         assert f"`{kind.__name__}`" in page
         settings += [field.name for field in fields(kind)]
     for name in settings:

@@ -344,7 +344,7 @@ def test_models_that_do_not_learn_from_it_say_so(model):
         lambda: model.label_stream([[1, 0, 1]], ids=["a"]),
         lambda: model.partial_fit([[1, 0, 1]], verified=[1]),
     ):
-        with pytest.raises(FeedbackError, match=r"does not learn from verified labels; use .*estimator='confusion'"):
+        with pytest.raises(FeedbackError, match=r"does not learn from verified labels; use .*estimator='mixture'"):
             act()
     assert model.n_rows == 1
     assert model.verified == {}

@@ -199,7 +199,7 @@ class LabelModel:
             Names of the rows for a later `feedback`: one value a row, or a column. Tasks of a long frame are ids.
         verified
             Verified classes, one value a row or a column, missing where there is none. Such a row comes out with
-            this label and probability 1, and is learned from (`estimator="confusion"`).
+            this label and probability 1, and is learned from (not by `estimator="triplet"` or `"majority"`).
 
         Returns
         -------
@@ -547,7 +547,7 @@ class LabelModel:
         replace
             Correct what was verified before. Without it a row that is verified already is refused.
 
-        All or nothing: if anything is refused, nothing has changed. Needs `estimator="confusion"`.
+        All or nothing: if anything is refused, nothing has changed. Not for `"triplet"` and `"majority"`.
 
         Examples
         --------
@@ -578,7 +578,7 @@ class LabelModel:
         if not self._estimator.learns_from_verified:
             raise FeedbackError(
                 f"{type(self).__name__} as it is set does not learn from verified labels; use"
-                " AdaptiveLabelModel(estimator='confusion'), the default"
+                " AdaptiveLabelModel(estimator='mixture'), the default"
             )
 
     # -- drift ---------------------------------------------------------------------------------
