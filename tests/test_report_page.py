@@ -30,7 +30,11 @@ def reports():
     ids = [f"item-{row}" for row in range(len(votes))]
     days = np.datetime64("2026-01-01") + np.arange(len(votes))
     both = [from_arrays(votes, gold=gold, ids=ids, times=times) for times in (np.zeros(len(votes)), days)]
-    found = [full(dataclasses.replace(report, window_drops=report.window_drops or [DROP])) for report in both]
+    found = []
+    for report in both:
+        moved = dataclasses.replace(report.labelers[0], changed=True, before=0.91, after=0.62)
+        drops = report.window_drops or [DROP]
+        found.append(full(dataclasses.replace(report, window_drops=drops, labelers=[moved, *report.labelers[1:]])))
     assert [report.timeline.by_time for report in found] == [False, True]
     assert found[0].timeline.step > 1
     return found
