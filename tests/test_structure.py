@@ -33,7 +33,8 @@ BESIDE = {("drift", "committee"), ("drift", "files"), ("committee", "drift"), ("
 """Packages of which neither may import the other, although the layers would allow it."""
 LAYER = {name: level for level, names in enumerate(LAYERS) for name in names}
 
-MOST_MODULES, MOST_LINES, MOST_KERNELS, MOST_SMALL = 110, 20_400, 130, 8
+# Lines: 20,400 before the mixture and its members, windows that begin at events, and explanations that add up.
+MOST_MODULES, MOST_LINES, MOST_KERNELS, MOST_SMALL = 110, 21_100, 130, 9
 SMALL = 150  # lines of a module that should have more than one importer
 
 
