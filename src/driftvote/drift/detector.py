@@ -22,8 +22,10 @@ from driftvote.core.jit import inner, jit
 from driftvote.core.label_models import Mixture
 from driftvote.drift.bands import AccuracyEstimate
 from driftvote.drift.diagnosis import SIDE_ROWS, Change, EstimateFunction, Finding, diagnose, labeler_changes
+from driftvote.drift.events import BALANCE as BALANCE_EVENT
 from driftvote.drift.events import DriftEvent, DriftWarning, Time
 from driftvote.drift.statistics import (
+    BALANCE,
     BLOCK,
     COVERAGE,
     HITS,
@@ -58,6 +60,13 @@ MOST_EVENTS = 256
 MOST_SHARES = 20
 """Classes whose shares an event lists; of more, those that moved most."""
 
+PERIOD = 1024
+"""Blocks after which the shares of classes begin to be forgotten: those of this period and the last one are known."""
+STRETCHES = 8
+"""Stretches of the length of a span that must have come before it, or classes are not compared over it."""
+LOW, HIGH = 0, 1
+"""Places in the last axis of `DetectorState.shares`."""
+
 START, STAGE, STATISTIC, SPAN, HEAD = 0, 1, 2, 3, 4
 """Places in `DetectorState.head`: the block at which the episode began; whether a change was found, in which statistic
 and how many blocks ago."""
@@ -74,6 +83,7 @@ class DetectorState(NamedTuple):
     born: Ints  # (labelers,): the block in which a labeler first voted, -1 before that
     prior: Floats  # (statistics,): how much each varied in earlier episodes, against coins
     head: Ints  # (HEAD,)
+    shares: Floats  # (2, statistics, spans, 2): lowest and highest rate of stretches as long as a span, by period
     kind: Ints  # (statistics,): see `Statistics`
     member: Ints
     panel: Bools  # (labelers,): everybody
@@ -93,6 +103,7 @@ def new_state(n_labelers: int, n_classes: int) -> DetectorState:
         born=np.full(n_labelers, -1),
         prior=np.ones(len(kind)),
         head=np.zeros(HEAD, np.int64),
+        shares=np.tile([2.0, -1.0], (2, len(kind), len(SPANS), 1)),
         kind=kind,
         member=member,
         panel=np.ones(n_labelers, np.bool_),
@@ -307,6 +318,7 @@ class DriftDetector:
         new.totals[:, :, columns] = old.totals
         new.base[:, columns] = old.base
         new.prior[columns] = old.prior
+        new.shares[:, columns] = old.shares
         new.head[STATISTIC] = columns[old.head[STATISTIC]]
         self._set_state(new)
 
@@ -322,7 +334,7 @@ class DriftDetector:
         Only one of the two can go on: up to `STEP` rows fit into the shared ring buffer beside those remembered.
         """
         fork, state = copy.copy(self), self._state
-        own = {name: getattr(state, name).copy() for name in ("totals", "base", "born", "prior", "head")}
+        own = {name: getattr(state, name).copy() for name in ("totals", "base", "born", "prior", "head", "shares")}
         fork._state = state._replace(**own, ring=state.ring if n_rows <= STEP else state.ring.copy())
         fork._log = BlockLog(self._log.first, self._log.entries)
         return fork
@@ -341,6 +353,7 @@ class DriftDetector:
     def restore(self, header: dict[str, Any], arrays: Arrays) -> None:
         """Resume from what `to_state` returned, in a detector of the same settings and labelers."""
         parts = self._parts(int(header["n_rows"]))
+        arrays = {"drift_shares": self._state.shares} | arrays  # states of 0.2.0 do not have it
         for name, (part, index) in parts.items():
             array, room = arrays.get(name), part[index]
             if array is None or array.dtype != room.dtype or array.shape != room.shape:
@@ -359,7 +372,7 @@ class DriftDetector:
         state, last = self._state, n_rows // BLOCK
         slots = np.arange(max(0, n_rows - REMEMBERED), n_rows) % len(state.ring)
         lines = np.arange(max(0, last - LINES + 1), last + 1) % LINES
-        whole = {f"drift_{name}": (getattr(state, name), ...) for name in ("base", "born", "prior", "head")}
+        whole = {f"drift_{name}": (getattr(state, name), ...) for name in ("base", "born", "prior", "head", "shares")}
         return {"drift_rows": (state.ring, slots), "drift_totals": (state.totals, lines), **whole}
 
     def _check(self, votes: Any) -> Codes:
@@ -408,6 +421,9 @@ class DriftDetector:
         finding = Finding(int(state.kind[statistic]), int(state.member[statistic]), begin - first)
         rows = self._rows(first, seen)
         change = diagnose(rows, first, self.n_classes, finding, self._threshold, self.estimate)
+        if change is not None and change.kind == BALANCE_EVENT and finding.kind != BALANCE:
+            new = [is_new_share(state, s, block, span) for s in np.flatnonzero(state.kind == BALANCE).tolist()]
+            change = change if any(new) else None
         end, new = (begin, seen) if change is None else change.since
         for column in range(len(state.kind)):
             oldest = max(start, block - LINES + 1)
@@ -468,6 +484,82 @@ def may_differ(hits: int, tries: int, hits_before: int, tries_before: int, thres
     return apart * apart * both > 0.5 * threshold * all_hits * (both - all_hits) * tries * tries_before
 
 
+@jit
+def is_new_share(state: DetectorState, s: int, block: int, span: int) -> bool:
+    """Return whether a class comes in a share, over the last blocks, that no earlier stretch a quarter as long had.
+
+    Classes come in runs, and in streams that nobody would call drifting their shares go up and down: that is no news.
+    (A change that passes the threshold over some rows is outside what chance does in a quarter of them.)
+    """
+    span = min(span, SPANS[-1])
+    if block < (STRETCHES + 1) * span:
+        return False
+    now, then, place = block % LINES, (block - span) % LINES, 0
+    while 8 * SPANS[place] <= span:
+        place += 1
+    tries = state.totals[now, TRIES, s] - state.totals[then, TRIES, s]
+    rate = (state.totals[now, HITS, s] - state.totals[then, HITS, s]) / max(1, tries)
+    known = state.shares[:, s, place]
+    return rate < min(known[0, LOW], known[1, LOW]) or rate > max(known[0, HIGH], known[1, HIGH])
+
+
+@inner
+def note_shares(state: DetectorState, block: int) -> None:
+    """Remember the class shares of stretches, each when as many rows as it has have come since."""
+    period = block // PERIOD % 2
+    if block % PERIOD == 0:
+        state.shares[period, :, :, LOW], state.shares[period, :, :, HIGH] = 2.0, -1.0
+    for place in range(len(SPANS) - 2):
+        span = SPANS[place]
+        if 2 * span > block or (span > FINE and block % (span // FINE) != 0):
+            break
+        first, last = (block - 2 * span) % LINES, (block - span) % LINES
+        for s in range(state.kind.shape[0]):
+            tries = state.totals[last, TRIES, s] - state.totals[first, TRIES, s]
+            if state.kind[s] == BALANCE and tries >= LEAST:
+                rate = (state.totals[last, HITS, s] - state.totals[first, HITS, s]) / tries
+                known = state.shares[period, s, place]
+                known[LOW], known[HIGH] = min(known[LOW], rate), max(known[HIGH], rate)
+
+
+@inner
+def expected_hits(state: DetectorState, s: int, block: int, span: int, hits: int, tries: int) -> int:
+    """Return the hits of all rows before the last blocks, if the classes had come in the shares of the last blocks.
+
+    Labelers are better at one class than at another, so their rates follow the class shares: by how much, the blocks
+    that are remembered show (a regression on the share that moved most).
+    """
+    totals, now, then = state.totals, block % LINES, (block - span) % LINES
+    share, moved = -1, 0.0
+    for c in range(state.kind.shape[0]):
+        if state.kind[c] == BALANCE:
+            near = totals[now, TRIES, c] - totals[then, TRIES, c]
+            far = totals[then, TRIES, c] - state.base[TRIES, c]
+            if near > 0 and far > 0:
+                shift = (totals[now, HITS, c] - totals[then, HITS, c]) / near
+                shift -= (totals[then, HITS, c] - state.base[HITS, c]) / far
+                if abs(shift) > abs(moved):
+                    share, moved = c, shift
+    if share < 0:
+        return hits
+    n, x, y, xx, xy = 0.0, 0.0, 0.0, 0.0, 0.0
+    for b in range(max(0, block - LINES + 1), block):
+        low, high = b % LINES, (b + 1) % LINES
+        seen, of = totals[high, TRIES, s] - totals[low, TRIES, s], totals[high, TRIES, share] - totals[low, TRIES, share]
+        if seen > 0 and of > 0:
+            rate = (totals[high, HITS, s] - totals[low, HITS, s]) / seen
+            part = (totals[high, HITS, share] - totals[low, HITS, share]) / of
+            n += seen
+            x += seen * part
+            y += seen * rate
+            xx += seen * part * part
+            xy += seen * part * rate
+    if n * xx <= x * x:
+        return hits
+    slope = (n * xy - x * y) / (n * xx - x * x)
+    return round(min(max(hits / tries + slope * moved, 0.0), 1.0) * tries)
+
+
 @inner
 def find_change(state: DetectorState, block: int, threshold: float) -> bool:
     """Return whether the last blocks before this one differ from those before them; `head` then says in what."""
@@ -491,6 +583,8 @@ def find_change(state: DetectorState, block: int, threshold: float) -> bool:
                 since = max(start, born)
                 if born < 0 or since >= change:
                     continue
+            if kinds[s] == BALANCE and not is_new_share(state, s, block, span):
+                continue
             hits = totals[now, HITS, s] - totals[then, HITS, s]
             tries = totals[now, TRIES, s] - totals[then, TRIES, s]
             hits_before = totals[then, HITS, s] - base[HITS, s]
@@ -499,6 +593,9 @@ def find_change(state: DetectorState, block: int, threshold: float) -> bool:
                 first = max(since, block - LINES + 1)
                 ratio = spread(totals, s, first, change, span, prior[s])
                 size = surprise(hits, tries, hits_before, tries_before) / ratio
+                if size > best and kinds[s] != BALANCE:
+                    expected = expected_hits(state, s, block, span, hits_before, tries_before)
+                    size = min(size, surprise(hits, tries, expected, tries_before) / ratio)
                 if size > best:
                     best, found = size, s
         if found >= 0:
@@ -538,6 +635,7 @@ def scan_blocks(state: DetectorState, block: int, last: int, threshold: float) -
             if kinds[s] == COVERAGE and born[members[s]] < 0 and hits != 0:
                 born[members[s]] = block
         block += 1
+        note_shares(state, block)
         if head[STAGE] == PENDING:
             head[STAGE] = DUE
             head[SPAN] += 1

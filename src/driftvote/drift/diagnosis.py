@@ -51,6 +51,8 @@ DROP = 4.0
 """The change lies where the log-likelihood is within this much of its highest: about 95 of 100 times."""
 CLEAR = 0.75
 """A cause must be this clear, as a share of what the detector asks for; otherwise nothing is reported."""
+MOST_TIMES = 4.0
+"""A class counts for the comparison of a labeler if its share has grown or fallen by this factor at most."""
 MOST_PAIRS = 8
 """Pairs that an event lists."""
 SIDE_ROWS = 8192
@@ -358,7 +360,11 @@ class Sides:
                 counts[c % SHARES, place, 1] += number[self.n_before :].sum(axis=0)
         overall, spreads = self.deviates(self.by_line(hits), self.by_line(tries))
         top, variance = np.zeros((2, n))
+        n_before, n_after = np.maximum(counts[:, TRIES].sum(axis=0), 1.0)
         for (b, a), (big, m) in counts:
+            # Where a class has all but gone, or has just come, rows that seem to be of it are mistakes of the others.
+            is_there = (big * n_after <= MOST_TIMES * m * n_before) & (m * n_before <= MOST_TIMES * big * n_after)
+            a, b, m, big = (np.where(is_there, part, 0.0) for part in (a, b, m, big))
             both = np.maximum(m + big, 2.0)
             rate = (a + b) / both
             top += (a * big - b * m) / both
