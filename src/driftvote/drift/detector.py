@@ -60,10 +60,10 @@ MOST_EVENTS = 256
 MOST_SHARES = 20
 """Classes whose shares an event lists; of more, those that moved most."""
 
-PERIOD = 1024
-"""Blocks after which the shares of classes begin to be forgotten: those of this period and the last one are known."""
-STRETCHES = 8
-"""Stretches of the length of a span that must have come before it, or classes are not compared over it."""
+PERIOD, PERIODS = 32, 64
+"""The class shares of this many periods of so many blocks are known."""
+STRETCHES = 4
+"""Stretches of the length of a span that must have come before it, or class shares are not compared over it."""
 LOW, HIGH = 0, 1
 """Places in the last axis of `DetectorState.shares`."""
 
@@ -83,7 +83,7 @@ class DetectorState(NamedTuple):
     born: Ints  # (labelers,): the block in which a labeler first voted, -1 before that
     prior: Floats  # (statistics,): how much each varied in earlier episodes, against coins
     head: Ints  # (HEAD,)
-    shares: Floats  # (2, statistics, spans, 2): lowest and highest rate of stretches as long as a span, by period
+    shares: Floats  # (PERIODS, shares, spans, 2): lowest and highest share of a class, over stretches of so many blocks
     kind: Ints  # (statistics,): see `Statistics`
     member: Ints
     panel: Bools  # (labelers,): everybody
@@ -103,7 +103,7 @@ def new_state(n_labelers: int, n_classes: int) -> DetectorState:
         born=np.full(n_labelers, -1),
         prior=np.ones(len(kind)),
         head=np.zeros(HEAD, np.int64),
-        shares=np.tile([2.0, -1.0], (2, len(kind), len(SPANS), 1)),
+        shares=np.tile([2.0, -1.0], (PERIODS, int((kind == BALANCE).sum()), len(SPANS) - 2, 1)),
         kind=kind,
         member=member,
         panel=np.ones(n_labelers, np.bool_),
@@ -318,7 +318,7 @@ class DriftDetector:
         new.totals[:, :, columns] = old.totals
         new.base[:, columns] = old.base
         new.prior[columns] = old.prior
-        new.shares[:, columns] = old.shares
+        new.shares[:] = old.shares
         new.head[STATISTIC] = columns[old.head[STATISTIC]]
         self._set_state(new)
 
@@ -489,7 +489,8 @@ def is_new_share(state: DetectorState, s: int, block: int, span: int) -> bool:
     """Return whether a class comes in a share, over the last blocks, that no earlier stretch a quarter as long had.
 
     Classes come in runs, and in streams that nobody would call drifting their shares go up and down: that is no news.
-    (A change that passes the threshold over some rows is outside what chance does in a quarter of them.)
+    (A change that passes the threshold over some rows is outside what chance does in a quarter of them.) The change may
+    be up to twice the span old, because spans double: stretches count that ended before that.
     """
     span = min(span, SPANS[-1])
     if block < (STRETCHES + 1) * span:
@@ -499,26 +500,29 @@ def is_new_share(state: DetectorState, s: int, block: int, span: int) -> bool:
         place += 1
     tries = state.totals[now, TRIES, s] - state.totals[then, TRIES, s]
     rate = (state.totals[now, HITS, s] - state.totals[then, HITS, s]) / max(1, tries)
-    known = state.shares[:, s, place]
-    return rate < min(known[0, LOW], known[1, LOW]) or rate > max(known[0, HIGH], known[1, HIGH])
+    low, high = 2.0, -1.0
+    for period in range(max(0, block // PERIOD - PERIODS + 1), (block - 2 * span) // PERIOD):
+        known = state.shares[period % PERIODS, state.member[s], place]
+        low, high = min(low, known[LOW]), max(high, known[HIGH])
+    return rate < low <= high or rate > high >= low
 
 
 @inner
 def note_shares(state: DetectorState, block: int) -> None:
-    """Remember the class shares of stretches, each when as many rows as it has have come since."""
-    period = block // PERIOD % 2
+    """Remember the class shares of the stretches that end before this block."""
+    shares = state.shares[block // PERIOD % PERIODS]
     if block % PERIOD == 0:
-        state.shares[period, :, :, LOW], state.shares[period, :, :, HIGH] = 2.0, -1.0
-    for place in range(len(SPANS) - 2):
-        span = SPANS[place]
-        if 2 * span > block or (span > FINE and block % (span // FINE) != 0):
+        shares[:, :, LOW], shares[:, :, HIGH] = 2.0, -1.0
+    for place in range(shares.shape[1]):
+        length = SPANS[place]
+        if length > block or (length > FINE and block % (length // FINE) != 0):
             break
-        first, last = (block - 2 * span) % LINES, (block - span) % LINES
-        for s in range(state.kind.shape[0]):
+        first, last = (block - length) % LINES, block % LINES
+        for s in range(state.kind.shape[0] - shares.shape[0], state.kind.shape[0]):  # the last statistics
             tries = state.totals[last, TRIES, s] - state.totals[first, TRIES, s]
-            if state.kind[s] == BALANCE and tries >= LEAST:
+            if tries >= LEAST:
                 rate = (state.totals[last, HITS, s] - state.totals[first, HITS, s]) / tries
-                known = state.shares[period, s, place]
+                known = shares[state.member[s], place]
                 known[LOW], known[HIGH] = min(known[LOW], rate), max(known[HIGH], rate)
 
 
@@ -545,7 +549,10 @@ def expected_hits(state: DetectorState, s: int, block: int, span: int, hits: int
     n, x, y, xx, xy = 0.0, 0.0, 0.0, 0.0, 0.0
     for b in range(max(0, block - LINES + 1), block):
         low, high = b % LINES, (b + 1) % LINES
-        seen, of = totals[high, TRIES, s] - totals[low, TRIES, s], totals[high, TRIES, share] - totals[low, TRIES, share]
+        seen, of = (
+            totals[high, TRIES, s] - totals[low, TRIES, s],
+            totals[high, TRIES, share] - totals[low, TRIES, share],
+        )
         if seen > 0 and of > 0:
             rate = (totals[high, HITS, s] - totals[low, HITS, s]) / seen
             part = (totals[high, HITS, share] - totals[low, HITS, share]) / of
