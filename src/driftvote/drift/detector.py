@@ -62,8 +62,6 @@ MOST_SHARES = 20
 
 PERIOD, PERIODS = 32, 64
 """The class shares of this many periods of so many blocks are known."""
-STRETCHES = 4
-"""Stretches of the length of a span that must have come before it, or class shares are not compared over it."""
 LOW, HIGH = 0, 1
 """Places in the last axis of `DetectorState.shares`."""
 
@@ -493,8 +491,6 @@ def is_new_share(state: DetectorState, s: int, block: int, span: int) -> bool:
     be up to twice the span old, because spans double: stretches count that ended before that.
     """
     span = min(span, SPANS[-1])
-    if block < (STRETCHES + 1) * span:
-        return False
     now, then, place = block % LINES, (block - span) % LINES, 0
     while 8 * SPANS[place] <= span:
         place += 1
