@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+import numpy as np
+
 BLOCK, LEAST, STEADY, FINE = 64, 16, 8, 4
 SPANS = (1, 2, 4, 8, 16, 32, 64, 128)
 KEPT = 129
@@ -93,11 +95,47 @@ class NaiveDetector:
             (a, m), (b, big) = self.sums(name, change, len(self.blocks)), self.sums(name, since, change)
             if m < LEAST or big < LEAST:
                 continue
+            if name.startswith("balance") and not self.is_new_share(name, span):
+                continue
             first = max(since, len(self.blocks) - KEPT + 1)
-            found = surprise(a, m, b, big) / self.spread(name, first, change, span)
+            spread = self.spread(name, first, change, span)
+            found = surprise(a, m, b, big) / spread
+            if not name.startswith("balance"):
+                found = min(found, surprise(a, m, self.expected(name, change, b, big), big) / spread)
             if found > best and self.near(a, m, b, big, best):
                 told, best = name, found
         return told
+
+    def is_new_share(self, name: str, span: int) -> bool:
+        """A share that no stretch a quarter as long had, of those that ended in an earlier period of 8 blocks."""
+        now, span = len(self.blocks), min(span, 128)
+        length = max(1, span // 4)
+        known = []
+        for end in range(length, now + 1):
+            due = length <= FINE or end % (length // FINE) == 0
+            if due and max(0, now // 8 - 255) <= end // 8 < (now - 2 * span) // 8:
+                hits, tries = self.sums(name, end - length, end)
+                known += [hits / tries] if tries >= LEAST else []
+        hits, tries = self.sums(name, now - span, now)
+        return bool(known) and not min(known) <= hits / max(1, tries) <= max(known)
+
+    def expected(self, name: str, change: int, hits: int, tries: int) -> int:
+        """The hits before the change, had the classes come as they do since: by a regression over the last blocks."""
+        now, moved, share = len(self.blocks), 0.0, None
+        for other in self.names():
+            if other.startswith("balance"):
+                (a, m), (b, big) = self.sums(other, change, now), self.sums(other, self.start, change)
+                if m and big and abs(a / m - b / big) > abs(moved):
+                    moved, share = a / m - b / big, other
+        if share is None:
+            return hits
+        last = [(block[name], block[share]) for block in self.blocks[max(0, now - KEPT + 1) :]]
+        weights, x, y = np.array([(m, b / big, a / m) for (a, m), (b, big) in last if m and big]).T
+        x, y = x - np.average(x, weights=weights), y - np.average(y, weights=weights)
+        if not (x != 0).any():
+            return hits
+        slope = (weights * x * y).sum() / (weights * x * x).sum()
+        return round(min(max(hits / tries + slope * moved, 0.0), 1.0) * tries)
 
     def near(self, a: int, m: int, b: int, big: int, limit: float) -> bool:
         """The cheap look that comes first must let through what counts."""

@@ -100,7 +100,8 @@ def moved_inside(hits, tries, strata, split, n_strata):
         inside = tries & (strata % n_strata == s)
         a, m = (hits & inside)[split:].sum(), inside[split:].sum()
         b, big = (hits & inside)[:split].sum(), inside[:split].sum()
-        if m + big >= 2:
+        shares = big / max(1, tries[:split].sum()), m / max(1, tries[split:].sum())
+        if m + big >= 2 and max(shares) <= 4.0 * min(shares):
             rate = (a + b) / (m + big)
             top += a - m * rate
             variance += m * big * rate * (1 - rate) / (m + big - 1)

@@ -102,6 +102,9 @@ def naive_events(votes, n_classes, threshold):
         rows = votes[first : t + 1]
         told = naive_diagnosis.diagnose(rows, n_classes, (what, int(member), change - first), threshold)
         end, new = change, t + 1
+        shares = [other for other in naive.names() if other.startswith("balance")]
+        if told is not None and told[2] == "class balance" and what != "balance":
+            told = told if any(naive.is_new_share(other, span) for other in shares) else None
         if told is not None:
             about, (end, new), kind, agreement, coverage, pairs = told
             before, after = (
@@ -351,7 +354,7 @@ def test_without_a_model_events_are_those_of_a_model(n, n_classes, coverage):
     bare = [dataclasses.replace(event, window_before=None, window_after=None) for event in out.events]
     assert DriftDetector(n, n_classes).update(votes) == bare
     begun = DriftDetector(n, n_classes, first_row=1000)
-    assert begun.update(votes[1000:])[-1].row == bare[-1].row
+    assert begun.update(votes[1000:])[-1].about == bare[-1].about
     assert begun.n_rows == 6000
 
 
@@ -499,7 +502,7 @@ def test_a_state_that_does_not_fit_is_refused():
     for other in (DriftDetector(5), DriftDetector(4, 3)):
         with pytest.raises(StateError, match="drift_"):
             other.restore(header, arrays)
-    for name in arrays:
+    for name in set(arrays) - {"drift_shares"}:  # which states of 0.2.0 do not have
         with pytest.raises(StateError, match=name):
             DriftDetector(4).restore(header, {key: part for key, part in arrays.items() if key != name})
         with pytest.raises(StateError, match=name):
@@ -508,8 +511,9 @@ def test_a_state_that_does_not_fit_is_refused():
 
 @compiled
 def test_only_the_latest_events_are_remembered():
-    votes = np.tile(np.concatenate([np.zeros((320, 3)), np.ones((320, 3))]), (200, 1)).astype(np.int8)
-    detector = DriftDetector(3)
+    votes = np.repeat(np.random.default_rng(0).integers(0, 2, (200_000, 1)), 4, axis=1).astype(np.int8)
+    votes[np.arange(200_000) // 320 % 2 == 1, 0] ^= 1  # one labeler begins to contradict, and ends, again and again
+    detector = DriftDetector(4)
     events = detector.update(votes)
     assert len(events) == detector.n_events > 256
     assert detector.events == events[-256:]

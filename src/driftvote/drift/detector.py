@@ -60,7 +60,7 @@ MOST_EVENTS = 256
 MOST_SHARES = 20
 """Classes whose shares an event lists; of more, those that moved most."""
 
-PERIOD, PERIODS = 32, 64
+PERIOD, PERIODS = 8, 256
 """The class shares of this many periods of so many blocks are known."""
 LOW, HIGH = 0, 1
 """Places in the last axis of `DetectorState.shares`."""
