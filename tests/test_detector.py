@@ -103,8 +103,9 @@ def naive_events(votes, n_classes, threshold):
         told = naive_diagnosis.diagnose(rows, n_classes, (what, int(member), change - first), threshold)
         end, new = change, t + 1
         shares = [other for other in naive.names() if other.startswith("balance")]
-        if told is not None and told[2] == "class balance" and what != "balance":
-            told = told if any(naive.is_new_share(other, span) for other in shares) else None
+        if told is not None and told[2] == "class balance":
+            since = max(1, (t + 1) // BLOCK - (first + told[0]) // BLOCK - 1)
+            told = told if any(naive.is_new_share(other, since) for other in shares) else None
         if told is not None:
             about, (end, new), kind, agreement, coverage, pairs = told
             before, after = (

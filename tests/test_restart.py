@@ -12,7 +12,7 @@ from driftvote import AdaptiveLabelModel, Confusion, OneCoin, SettingError, Wind
 from driftvote.core.engine import Floor, estimate_rows
 from driftvote.drift.detector import DriftDetector
 from driftvote.drift.events import LABELER_KINDS
-from test_windows import half_range, naive_tests, naive_window, row_values, rule_for
+from test_windows import half_range, naive_tests, row_values, rule_for, unexplained
 
 import naive
 from streams_for_tests import COMPILED, random_chunks, rows_for
@@ -137,18 +137,32 @@ def test_the_window_after_an_event_by_definition(seed, sizes):
     floors = floors_of(out.events)
     assert len(floors) >= rows_for(3, 1)
     values = np.array([row_values(row, 2) for row in votes])
+    by_class = np.array([[(row == 0).sum(), (row == 1).sum()] for row in votes])
     rule = rule_for("normal", values.shape[1], len(sizes), beta, delta)
-    cut = 0
+    cut, seen = 0, 0
     for t in range(1, len(votes) + 1):
         first = max((first for row, first in floors if row < t), default=0)
         count, grid = t - first, list(sizes)
         following = next((size for size in sizes if size > count), None)
         if first and following is not None and count > sizes[0]:  # the next window holds what there is
             grid = [size for size in sizes if size < count] + [count]
-        window = naive_window(naive_tests(values[first:t], grid, half_range(2), rule), grid, count)
-        assert out.windows[t - 1] == window, t
+        window, explained = grid[0], 0
+        for r, big in zip(grid, grid[1:], strict=False):
+            if big > count:
+                break
+            ((_, _, changes, limits),) = naive_tests(values[:t], [r, big], half_range(2), rule | {"m": len(sizes)})
+            if (np.array(changes) > limits).any():
+                left = unexplained(values[:t], by_class[:t], r, big, min(sizes[-1], count), 1, t)
+                refused = (np.minimum(changes, left) > limits).any()
+                explained += not refused
+                if refused:
+                    break
+            window = big
+        assert out.windows[t - 1] == min(window, count), t
         cut += window not in sizes
+        seen += explained
     assert cut >= rows_for(200, 1)
+    assert seen >= rows_for(10, 0)  # changes that the votes for the classes explain
 
 
 @compiled

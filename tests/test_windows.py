@@ -128,6 +128,22 @@ def naive_tests(values: np.ndarray, sizes: list[int], half: float, rule: dict) -
     return steps
 
 
+def unexplained(values: np.ndarray, votes: np.ndarray, r: int, big: int, reach: int, stride: int, end: int) -> list:
+    """The changes of the averages that the votes for the classes do not explain, by least squares over stretches.
+
+    `votes` holds how many vote for each class, on each row; `end` rows come before the last stored totals.
+    """
+    changes = values[-big:].mean(axis=0) - values[-r:].mean(axis=0)
+    length = max(1, max(32, big // 32) // stride) * stride
+    count = min(32, (reach - (len(values) - end) - 1) // length)
+    if count < 8:
+        return np.abs(changes).tolist()
+    parts = [slice(end - (g + 1) * length, end - g * length) for g in range(count)]
+    x, y = (np.array([part[one].mean(axis=0) for one in parts]) for part in (votes, values))
+    slopes = np.linalg.lstsq(x - x.mean(axis=0), y - y.mean(axis=0), rcond=1e-6)[0]
+    return np.abs(changes - (votes[-big:].mean(axis=0) - votes[-r:].mean(axis=0)) @ slopes).tolist()
+
+
 def naive_window(tests: list[tuple], sizes: list[int], n_rows: int) -> int:
     if not tests:
         return min(sizes[0], n_rows)

@@ -542,6 +542,8 @@ class Engine:
 
     def window_sums(self) -> tuple[Ints, Ints, int]:
         """Return pair agreements times K - 1 and votes over the window that the rule chooses now, and its rows."""
+        if self._stale:
+            self._refit()
         level, rows = current_window(self._state, self._tests)
         sums = self._state.sums[level]
         agreements, votes = sums[: n_pairs(self.n_labelers)].copy(), sums[-self.n_labelers :].copy()
@@ -549,6 +551,8 @@ class Engine:
 
     def explain_window(self, names: Sequence[str]) -> list[WindowTest]:
         """Return the comparisons behind the current window."""
+        if self._stale:
+            self._refit()
         return explain_choice(self._state, self._tests, names)
 
     # -- verified rows -------------------------------------------------------------------------

@@ -38,7 +38,8 @@ LARGEST_WINDOW = 2**27
 """A window of 134 million rows; the integer tests are exact up to here, and memory ends first."""
 
 STRETCHES, SHORTEST, FEWEST = 32, 32, 8
-"""Stretches of rows that show how agreements follow the classes: so many at most, of so many rows, and at least these."""
+"""Stretches of rows that show how agreements follow the classes: how many at most, of how many rows, at least how many.
+"""
 SHARES = 8
 """Classes whose votes are looked at; of more, every eighth is counted together."""
 

@@ -419,9 +419,9 @@ class DriftDetector:
         finding = Finding(int(state.kind[statistic]), int(state.member[statistic]), begin - first)
         rows = self._rows(first, seen)
         change = diagnose(rows, first, self.n_classes, finding, self._threshold, self.estimate)
-        if change is not None and change.kind == BALANCE_EVENT and finding.kind != BALANCE:
-            new = [is_new_share(state, s, block, span) for s in np.flatnonzero(state.kind == BALANCE).tolist()]
-            change = change if any(new) else None
+        if change is not None and change.kind == BALANCE_EVENT:
+            since, shares = max(1, block - change.about // BLOCK - 1), np.flatnonzero(state.kind == BALANCE).tolist()
+            change = change if any(is_new_share(state, s, block, since) for s in shares) else None
         end, new = (begin, seen) if change is None else change.since
         for column in range(len(state.kind)):
             oldest = max(start, block - LINES + 1)
