@@ -49,7 +49,7 @@ def refuse(path, message, kind=AdaptiveLabelModel):
 
 def test_it_is_a_plain_npz_with_a_json_header(saved):
     with np.load(saved, allow_pickle=False) as archive:
-        drift = {f"drift_{name}" for name in ("rows", "totals", "base", "born", "prior", "head")}
+        drift = {f"drift_{name}" for name in ("rows", "totals", "base", "born", "prior", "head", "shares")}
         fit = {f"fit_{name}" for name in ("weighing", "votes", "window")}
         assert set(archive.files) == {"header", "rows", "verified", "clock"} | fit | drift
         header = json.loads(archive["header"].tobytes().decode().partition("\n")[2])

@@ -475,8 +475,8 @@ class Engine:
         n_rows = len(rows)
         if n_rows > LONG and self._most_fits(n_rows) * sum(part.nbytes for part in self._fit) > FITS_BYTES:
             half = n_rows // 2
-            parts = [tuple(part[at] for part in (rows, draws, verified)) for at in (slice(half), slice(half, None))]
-            return Labeled.join([self._label_segment(*part) for part in parts])
+            halves = slice(half), slice(half, None)
+            return Labeled.join([self._label_segment(rows[at], draws[at], verified[at]) for at in halves])
         out = Outputs(
             labels=np.empty(n_rows, np.int64),
             proba=np.empty((n_rows, self.panel.n_classes)),
