@@ -16,7 +16,7 @@ import numpy as np
 STEPS, EVEN_STEPS, SETTLED = 24, 4, 2e-3
 SMOOTHING, SKILL, BALANCE_ROWS = 4.0, 0.7, 5.0
 CAUTIOUS_STEPS, CAUTIOUS_PULL = 4, 2.0
-EVIDENCE, FOLLOW, SURELY, FITS_PER_WINDOW = 2.0, 0.25, 2.0, 16
+ONE_EVIDENCE, CLASS_EVIDENCE, FOLLOW, SURELY, FITS_PER_WINDOW = 2.0, 10.0, 0.25, 2.0, 16
 
 
 class Kind(NamedTuple):
@@ -297,8 +297,9 @@ def fit_mixture(
     by_coin = min(1.0, max(0.0, left - min(misfits[:2])) / total)
     by_class = max(0.0, min(1.0, (left - min(misfits[2:])) / total) - by_coin)
     general = generality(rows, k)
-    coin, table_weight = 1 + EVIDENCE * by_coin, 1 + EVIDENCE * by_class
-    weights = [1.0, general * coin, general * coin, table_weight, general * table_weight, 1.0]
+    coin, even = 1 + ONE_EVIDENCE * by_coin, misfits[2] <= misfits[3]
+    tables = [1 + CLASS_EVIDENCE * by_class * even, 1 + CLASS_EVIDENCE * by_class * (not even)]
+    weights = [1.0, general * coin, general * coin, tables[0], general * tables[1], 1.0]
     weights = [weight / sum(weights) for weight in weights]
     # The majority and the member close to it do not judge labelers.
     judges = list(zip(weights[1:5], members[:4], strict=True))
@@ -315,14 +316,19 @@ def label_by_mixture(found: Mixture, row: list[int], k: int) -> tuple[int, list[
     parts = [majority(row, k), *(probabilities(member, row) for member in found.members)]
     proba = [sum(w * part[c] for w, part in zip(found.weights, parts, strict=True)) for c in range(k)]
     code, proba = settle(row, proba)
-    return code, temper(row, code, proba) if code >= 0 and max(row) >= 0 else proba
+    return code, temper(found, row, code, proba) if code >= 0 and max(row) >= 0 else proba
 
 
-def temper(row: list[int], code: int, proba: list[float]) -> list[float]:
-    """Shares of the votes and of one more, of which the mixture has one half and nobody the other; labels stay."""
+def temper(found: Mixture, row: list[int], code: int, proba: list[float]) -> list[float]:
+    """Shares of the votes and of one more, of which the mixture has one half and nobody the other; labels stay.
+
+    The mixture's own probabilities count as far as labelers explain the agreements.
+    """
     votes, k = [v for v in row if v >= 0], len(proba)
     shares = [(votes.count(c) + (p + 1 / k) / 2) / (len(votes) + 1) for c, p in enumerate(proba)]
-    return shares if shares[code] == max(shares) else proba
+    known = found.explained[1] + found.explained[2]
+    blend = [known * p + (1 - known) * share for p, share in zip(proba, shares, strict=True)]
+    return blend if shares[code] == max(shares) else proba
 
 
 def coins_of(fit: Fit) -> list[float]:

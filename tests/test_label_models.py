@@ -181,7 +181,7 @@ def test_the_comparison_of_mixtures_sees_every_case():
         votes, _, _, out = label_by_mixture(*case, 170)
         table = out._estimates.fits
         worth.append(table.worth[-1].min())
-        general.append(table.weights[-1, 4] / table.weights[-1, 3])
+        general.append(table.weights[-1, 1] / table.weights[-1, 0] / (1 + 2 * table.explained[-1, 1]))
         follows.extend(table.explained[1:, 1] > 0.25)
         changed.extend(table.explained[20:, 2] > 0.1)
         short.extend(out.windows < np.minimum(np.arange(len(votes)) + 1, 128) / 2)

@@ -1,4 +1,4 @@
-"""Probabilities of the default label model: shares of the votes and of one more, and the label is still the mixture's."""
+"""Probabilities of the default label model: between the mixture's and the shares of the votes."""
 
 from __future__ import annotations
 
@@ -19,28 +19,27 @@ def stream(seed: int, n: int, k: int, coverage: float, rows: int = 1500) -> tupl
 
 
 @pytest.mark.parametrize(("n", "k", "coverage"), [(3, 2, 1.0), (6, 2, 0.6), (5, 4, 0.7), (12, 3, 0.3)])
-def test_probabilities_are_shares_of_the_votes_and_one_more(n, k, coverage):
+def test_the_label_is_the_likeliest_class_and_nothing_is_certain(n, k, coverage):
     votes, _ = stream(n, n, k, coverage)
     out = AdaptiveLabelModel(n_classes=k).label_stream(votes)
     counts, proba = count_votes(votes, k), out.proba
-    cast = counts.sum(axis=1, keepdims=True)
     assert np.allclose(proba.sum(axis=1), 1.0)
     labeled = out.codes >= 0
     assert (proba[labeled, out.codes[labeled]] == proba[labeled].max(axis=1)).all()
-    # What is left of a row after its votes is what the mixture and nobody say: half a vote at most, and at least 1 / 2k.
-    more = proba * (cast + 1) - counts
-    tempered = (
-        labeled & (cast[:, 0] > 0) & (more >= 0.5 / k - 1e-9).all(axis=1) & (more <= 0.5 + 0.5 / k + 1e-9).all(axis=1)
-    )
-    leads = counts[np.arange(len(counts)), out.codes] > np.where(np.arange(k) == out.codes[:, None], -1, counts).max(
-        axis=1
-    )
-    assert tempered[labeled & leads].all()
-    overruled = labeled & (cast[:, 0] > 0) & ~tempered
-    assert (counts[overruled, out.codes[overruled]] < counts[overruled].max(axis=1)).all()
     unanimous = labeled & ((counts > 0).sum(axis=1) == 1)
-    assert tempered[unanimous].all()
     assert (proba[unanimous].max(axis=1) < 1.0).all()
+
+
+def test_independent_labelers_are_believed():
+    """Shares of the votes alone would say 0.76 where 0.94 is true."""
+    errors = []
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        truth = rng.integers(0, 2, 4000)
+        right = rng.random((4000, 6)) < np.linspace(0.6, 0.9, 6)
+        out = AdaptiveLabelModel().label_stream(np.where(right, truth[:, None], 1 - truth[:, None]))
+        errors.append(out.proba.max(axis=1)[1000:].mean() - (out.codes == truth)[1000:].mean())
+    assert abs(np.mean(errors)) < 0.06
 
 
 def test_labelers_that_find_the_same_rows_difficult_are_not_taken_for_certain():

@@ -52,7 +52,8 @@ that begin with even classes, and that begin with the majority's; confusion tabl
 ONE_COIN, ONE_COIN_BALANCE, CONFUSION, CONFUSION_PLAIN, CAUTIOUS = range(5)
 """Places of the members that are fitted; the majority needs no fit."""
 
-EVIDENCE = 2.0  # what explains all of the agreements has three times the weight of what explains nothing
+ONE_EVIDENCE = 2.0  # each of two members: if they explain all of the agreements, they outvote the other four
+CLASS_EVIDENCE = 10.0  # for one member: it decides alone if it explains half of what the majority leaves
 FOLLOW = 0.25  # share of the misfit that accuracies must explain, or the window does not follow the agreements
 SURELY = 2.0  # standard errors by which a pair must agree beyond chance before its votes count as repetitions
 CAUTIOUS_STEPS = 4  # steps from the majority that the cautious member takes
@@ -196,10 +197,11 @@ def weigh_members(misfits: Floats, noise: float, general: float, fit: MixtureFit
     fit.explained[0], fit.explained[1], fit.explained[2] = noise / total, one, classes
     weights = fit.weights
     weights[0] = 1.0
-    weights[1] = general * (1.0 + EVIDENCE * one)
-    weights[2] = general * (1.0 + EVIDENCE * one)
-    weights[3] = 1.0 + EVIDENCE * classes
-    weights[4] = general * (1.0 + EVIDENCE * classes)
+    weights[1] = general * (1.0 + ONE_EVIDENCE * one)
+    weights[2] = general * (1.0 + ONE_EVIDENCE * one)
+    even = misfits[3] <= misfits[4]  # of the two that know classes, the one that explains more gets the weight
+    weights[3] = 1.0 + CLASS_EVIDENCE * classes if even else 1.0
+    weights[4] = general * (1.0 if even else 1.0 + CLASS_EVIDENCE * classes)
     weights[5] = 1.0
     total = 0.0
     for m in range(weights.shape[0]):
@@ -297,20 +299,21 @@ def fill_tables(settings: MixtureSettings, fit: MixtureFit, tables: MixtureTable
 
 
 @inner
-def temper(support: Ints, votes: int, label: int, room: Floats, proba: Floats) -> None:
-    """Replace the mixture's probabilities by shares of the votes and of one more: half the mixture's, half nobody's.
+def temper(support: Ints, votes: int, label: int, explained: Floats, room: Floats, proba: Floats) -> None:
+    """Lean the mixture's probabilities towards shares of the votes, as far as agreements are not explained.
 
-    Members multiply votes as if errors were independent, but on real streams labelers find the same rows difficult, and
-    the truth is about as likely as one more vote for it. With `n` votes, `v` of them for a class of `k`, and the
-    mixture's probability `m`, it is (v + (m + 1 / k) / 2) / (n + 1). Where these shares would name another class than
-    the label, the mixture overrules the votes, and its own probabilities stay: they are seldom far above one half.
+    Members multiply votes as if errors were independent. Where that does not explain the agreements, labelers find the
+    same rows difficult, and the truth is about as likely as one more vote for it, of which the mixture casts one half
+    and nobody the other. With `n` votes, `v` of them for a class of `k`, and the mixture's probability `m`, that is
+    (v + (m + 1 / k) / 2) / (n + 1). Where these shares would name another class than the label, the mixture overrules
+    the votes, and its own probabilities stay: they are seldom far above one half.
     """
-    n_classes = proba.shape[0]
+    n_classes, known = proba.shape[0], explained[1] + explained[2]
     for c in range(n_classes):
         room[c] = (support[c] + 0.5 * (proba[c] + 1.0 / n_classes)) / (votes + 1.0)
     if room[label] >= largest(room):
         for c in range(n_classes):
-            proba[c] = room[c]
+            proba[c] = known * proba[c] + (1.0 - known) * room[c]
 
 
 def label_row(
@@ -340,7 +343,7 @@ def label_row(
     label = pick_likeliest(support, votes, draw, proba)
     if votes > 0 and label >= 0:
         count_votes(row, support)
-        temper(support, votes, label, tables.proba, proba)
+        temper(support, votes, label, fit.explained, tables.proba, proba)
     return label
 
 
