@@ -100,7 +100,7 @@ def test_the_value_with_drift_events_is_bounded_too():
         query.micro_batch(table(["x"] * 2000, np.arange(first, first + 2000), votes[first : first + 2000]))
         sizes.append(len(query.value('["x"]')))
     assert max(sizes[-3:]) - min(sizes[-3:]) < 1000
-    assert sizes[-1] < 4 * 16_384 + 60_000
+    assert sizes[-1] < 4 * 16_384 + 80_000  # rows of the detector, its totals, and class shares
 
 
 def test_late_rows_stop_the_query_or_are_dropped_and_counted():
