@@ -96,7 +96,8 @@ def majority(signed: np.ndarray) -> np.ndarray:
 
 def new_model(classes: int = 2, model: str = "default") -> AdaptiveLabelModel:
     """A model that has seen nothing."""
-    return AdaptiveLabelModel(n_classes=classes, votes="snorkel", **({} if model == "default" else PAPER))
+    settings: dict[str, Any] = {} if model == "default" else PAPER
+    return AdaptiveLabelModel(n_classes=classes, votes="snorkel", **settings)
 
 
 def read_outputs(out: Any) -> tuple[np.ndarray, ...]:

@@ -285,7 +285,7 @@ class TestPeers:
 
     def test_an_environment_that_cannot_be_made_is_named(self, panel, tmp_path, monkeypatch, capsys):
         def refuse(*args, **kwargs):
-            raise OSError("no space left in /home/somebody")
+            raise OSError("no space left in /nowhere/here")
 
         monkeypatch.setattr(peers.venv, "create", refuse)
         found = peers.measure_peers(panel, tmp_path, 1, [self.PEER])
