@@ -378,10 +378,10 @@ def accuracy_with_verified(stream, share, pick):
 @needs_data
 @pytest.mark.slow
 class TestStreams:
-    def test_images_are_labeled_better_with_five_per_cent(self):
-        stream = load(str(DATA), "awa2")
+    def test_sensors_are_labeled_better_with_five_per_cent(self):
+        stream = load(str(DATA), "gas_sensor_lf16_b1")
         without = accuracy_with_verified(stream, 0.0, 0)
-        assert np.mean([accuracy_with_verified(stream, 0.05, pick) for pick in (0, 1, 2)]) > without + 0.1
+        assert np.mean([accuracy_with_verified(stream, 0.05, pick) for pick in (0, 1, 2)]) > without + 2.0
 
     @pytest.mark.parametrize("name", ["tennis", "wrench_youtube", "gas_sensor_lf16_b1"])
     def test_more_do_not_hurt(self, name):

@@ -44,7 +44,9 @@ def exercise() -> Iterator[str]:
                 _use(model, votes)
             yield f"{n_classes} classes, {'some abstain' if (votes < 0).any() else 'all vote'}"
     votes = next(_streams(2))
-    for rows in (votes, votes.astype(np.int64)):
+    rarer = np.repeat(np.array([[0.5, 0.5], [0.9, 0.1]]), 2 * ROWS, axis=0)  # a class gets rare
+    rare = simulate(np.full((4 * ROWS, 5), 0.85), 0, class_balance=rarer).votes.astype(np.int8)
+    for rows in (votes, votes.astype(np.int64), rare):
         DriftDetector(rows.shape[1]).update(rows)
     yield "the drift detector without a model"
     from_arrays(votes, gold=votes[:, 0])
