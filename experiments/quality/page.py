@@ -149,9 +149,8 @@ def expect(results: Numbers) -> str:
         text += f" On the {len(timed)} streams in the order of time the mean gain is {mean(timed):+.1f}, "
         text += f"on the {len(rest)} others {mean(rest):+.1f}."
     honest = (
-        "These are development streams: the model was designed on them. What was tuned was chosen leaving one family "
-        "of streams out at a time ([one choice changed](ablation.md)); still expect somewhat less on streams of your "
-        "own."
+        "These are development streams: the members of the mixture and its few constants were chosen while looking at "
+        "them. Expect somewhat less on streams of your own."
     )
     return f"{fill(text, 120)}\n\n{fill(honest, 120)}"
 
