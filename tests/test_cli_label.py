@@ -300,7 +300,7 @@ def test_the_summary_is_machine_readable_and_quiet_is_quiet(tmp_path):
     assert found["gold"]["accuracy"] == pytest.approx(stream.score(out.codes))
     assert found["window"] == out.windows[-1]
     assert found["accuracies"]["l4"] == out.accuracies[-1, 4]
-    assert found["needs_review"] == int(((out.probability < 0.7) | (out.codes < 0)).sum())
+    assert found["needs_review"] == int(((out.probability < 0.6) | (out.codes < 0)).sum())
     strict = json.loads(invoke(*command, "--json", "--review-below", "1").stdout)
     assert strict["needs_review"] > found["needs_review"]
     done = subprocess.run(

@@ -65,7 +65,7 @@ def test_rows_are_counted(stream, report):
     assert report.tally.silent == silent.sum() > 0
     assert report.tally.labeled == (out.codes >= 0).sum()
     assert report.tally.tied == ((out.codes < 0) & ~silent).sum() > 0
-    assert report.tally.doubtful == (~silent & ((out.codes < 0) | (out.probability < 0.7))).sum()
+    assert report.tally.doubtful == (~silent & ((out.codes < 0) | (out.probability < 0.6))).sum()
     assert report.tally.votes == (votes >= 0).sum()
     assert report.tally.abstentions == (votes < 0).sum()
 

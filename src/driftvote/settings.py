@@ -15,6 +15,10 @@ Number = Any
 """Any real number, Python's or NumPy's; it is checked, so the type need not be."""
 
 
+REVIEW_BELOW = 0.6
+"""A less probable label needs review. Probabilities are careful: two votes against one are about 0.7."""
+
+
 def positive(name: str, value: Number) -> float:
     """Return a finite number above 0."""
     number = _number(name, value)

@@ -12,7 +12,6 @@ import typer
 
 from driftvote.cli.label import LabelTotals, event_line, event_to_dict, make_labeler, read_line
 from driftvote.cli.options import (
-    REVIEW_BELOW,
     InputOptions,
     Json,
     ModelOptions,
@@ -28,6 +27,7 @@ from driftvote.cli.state import SavedModels
 from driftvote.drift.events import DriftEvent
 from driftvote.errors import DriftvoteError
 from driftvote.live.metrics import Counts, collect_metrics, write_metrics
+from driftvote.settings import REVIEW_BELOW
 
 DRIFT = 3
 DOUBTFUL = 4

@@ -14,7 +14,6 @@ import numpy as np
 import typer
 
 from driftvote.cli.options import (
-    REVIEW_BELOW,
     Force,
     InputOptions,
     Json,
@@ -46,6 +45,7 @@ from driftvote.files.rows import VoteRows
 from driftvote.files.table import format_of
 from driftvote.files.write import Writer, closing_writer, open_writer
 from driftvote.report import ReportBuilder, check_report_path, write_report
+from driftvote.settings import REVIEW_BELOW
 from driftvote.votes import show_names
 
 MAX_JSON_EVENTS = 100

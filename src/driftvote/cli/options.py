@@ -20,7 +20,6 @@ from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabelMod
 from driftvote.models.adaptive import ESTIMATOR_SHORTCUTS, WINDOW_SHORTCUTS
 from driftvote.votes import VoteFormat
 
-REVIEW_BELOW = 0.7
 _DECLARED = ("n_classes", "votes", "classes", "abstain", "labelers")  # settings that other options declare
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from driftvote.settings import REVIEW_BELOW
+
 LATE = ("take", "refuse")
 UNKNOWN = ("refuse", "abstain")
 
@@ -25,7 +27,7 @@ class WatchOptions:
     arrival: bool = False
     keep_ids: bool = False
     # What an answer contains
-    review_below: float = 0.7
+    review_below: float = REVIEW_BELOW
     proba: bool = False
     accuracies: bool = False
     weights: bool = False

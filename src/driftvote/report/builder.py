@@ -29,6 +29,7 @@ from driftvote.report.findings import (
     summarize_dependence,
     write_findings,
 )
+from driftvote.settings import REVIEW_BELOW
 from driftvote.votes import BAD, VoteFormat
 
 BLOCK = 1 << 17  # votes and abstentions that are counted at a time, in cache
@@ -87,7 +88,7 @@ class ReportBuilder:
         settings: Mapping[str, object] | None = None,
         reading: Mapping[str, object] | None = None,
         has_gold: bool = False,
-        review_below: float = 0.7,
+        review_below: float = REVIEW_BELOW,
     ) -> None:
         if len(classes) < 2:
             raise SettingError(f"a report needs at least two classes, not {len(classes)}")
@@ -310,7 +311,7 @@ def from_arrays(
     ids: Any = None,
     title: str = "Labels from drifting labelers",
     source: str = "",
-    review_below: float = 0.7,
+    review_below: float = REVIEW_BELOW,
 ) -> Report:
     """The report of votes in memory.
 
