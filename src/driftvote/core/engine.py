@@ -382,9 +382,7 @@ class Labeled:
     labels: Ints
     proba: Floats
     estimates: Estimates
-    verified: Ints = field(
-        default_factory=lambda: NO_CLASSES
-    )  # verified classes, -1 where there is none; empty if no row has one
+    verified: Ints = field(default_factory=lambda: NO_CLASSES)  # classes, -1 for none; empty if no row has one
 
     @staticmethod
     def join(parts: Sequence[Labeled]) -> Labeled:

@@ -132,8 +132,8 @@ def maximise(settings: EmSettings, window: int, cast: Ints, counts: Floats, mass
                 if settings.pooled:
                     share = (1.0 - silent) * (coin if v == c else (1.0 - coin) / (n_classes - 1))
                 theta[h, c, v] = share
-            outcome = settings.silence and not settings.pooled
-            theta[h, c, n_classes] = (max(0.0, mass[c] - voted) + SMOOTHING * silent) / total if outcome else silent
+            absent = (max(0.0, mass[c] - voted) + SMOOTHING * silent) / total
+            theta[h, c, n_classes] = absent if settings.silence else silent
     for c in range(n_classes):
         share = (mass[c] + BALANCE_ROWS / n_classes) / (window + BALANCE_ROWS)
         fit.balance[c] = share if settings.estimated else settings.given[c]

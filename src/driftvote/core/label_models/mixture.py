@@ -57,7 +57,7 @@ CLASS_EVIDENCE = 10.0  # for one member: it decides alone if it explains half of
 FOLLOW = 0.25  # share of the misfit that accuracies must explain, or the window does not follow the agreements
 SURELY = 2.0  # standard errors by which a pair must agree beyond chance before its votes count as repetitions
 CAUTIOUS_STEPS = 4  # steps from the majority that the cautious member takes
-CAUTIOUS_PULL = 2.0  # log-odds by which it keeps to the majority: about the 0.88 that one vote of two thirds leaves
+CAUTIOUS_PULL = 2.0  # log-odds that the majority of a row adds to its class: 0.88 if nothing else were known
 
 
 class MixtureSettings(NamedTuple):
