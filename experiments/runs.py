@@ -18,6 +18,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,9 @@ def _perform_in_processes(runs: list[Run], jobs: int) -> Iterator[tuple[Run, Num
         for run in runs:
             yield run, perform(run)
         return
-    with ProcessPoolExecutor(min(jobs, len(runs)), initializer=_ignore_interrupts) as pool:
+    # A forked child would inherit the locks that other threads hold, and could wait for them for ever.
+    fresh = get_context("spawn")
+    with ProcessPoolExecutor(min(jobs, len(runs)), mp_context=fresh, initializer=_ignore_interrupts) as pool:
         waiting = {pool.submit(perform, run): run for run in runs}
         try:
             for done in as_completed(waiting):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import random
-import resource
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import pytest
 from driftvote import AdaptiveLabelModel, load
 from driftvote.files import atomic
 from driftvote.files.atomic import WholeFiles, whole_file
-from test_startup import obey_file_modes
+from processes_for_tests import HEED_INTERRUPTS, OBEY_FILE_MODES, SMALL_FILES_ONLY, run_after
 
 from streams_for_tests import random_stream
 from votes_on_disk import invoke
@@ -87,17 +86,13 @@ def test_a_job_that_runs_twice_learns_once(tmp_path):
     assert load(tmp_path / "s.npz").n_rows == 800
 
 
-def small_files_only() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "parquet", "feather", "npz"])
 def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path, ending):
     np.save(tmp_path / "v.npy", random_stream(1, 3000, 5))
     (tmp_path / f"l.{ending}").write_text("the old one")
     arguments = command("label", tmp_path / "v.npy", "-o", tmp_path / f"l.{ending}", "--force")
-    done = subprocess.run(arguments, preexec_fn=small_files_only, capture_output=True, text=True, check=False)
+    done = subprocess.run(run_after(SMALL_FILES_ONLY, arguments), capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
     assert done.stderr.startswith("driftvote: ")
     assert f"l.{ending}: File too large; choose another path" in done.stderr
@@ -113,15 +108,10 @@ def test_without_permission(tmp_path):
     closed.mkdir()
     closed.chmod(0o555)
     arguments = command("label", tmp_path / "v.npy", "-o", closed / "l.csv")
-    done = subprocess.run(arguments, preexec_fn=obey_file_modes, capture_output=True, text=True, check=False)
+    done = subprocess.run(run_after(OBEY_FILE_MODES, arguments), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
     assert f"{closed}: Permission denied; choose another path" in done.stderr
     assert os.listdir(closed) == []
-
-
-def heed_interrupts() -> None:
-    """A job that a shell started in the background ignores Ctrl-C, and so would the process that it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.mark.slow
@@ -133,7 +123,7 @@ def test_interrupted_and_terminated(tmp_path):
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
         arguments = command("label", "-", "-o", tmp_path / "l.csv")
         process = subprocess.Popen(
-            arguments, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, preexec_fn=heed_interrupts
+            run_after(HEED_INTERRUPTS, arguments), stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
         )
         for _ in range(600):
             if any(spools.iterdir()):

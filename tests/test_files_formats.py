@@ -15,6 +15,7 @@ import pytest
 from driftvote import AdaptiveLabelModel, load
 from driftvote.files import csv, jsonl, long
 from driftvote.files.table import Table, format_of, sniff_format
+from driftvote.settings import REVIEW_BELOW
 
 from streams_for_tests import random_stream, rows_for
 from votes_on_disk import LABELERS, TEXT, cells_of, expected, invoke, read_back, table_of, write_delimited, write_votes
@@ -74,7 +75,7 @@ def test_every_output_holds_the_same(tmp_path, name):
     for place, labeler in enumerate(LABELERS):
         np.testing.assert_array_equal(found[f"accuracy_{labeler}"].to_numpy(), out.accuracies[:, place])
         np.testing.assert_array_equal(found[f"weight_{labeler}"].to_numpy(), out.weights[:, place])
-    review = (out.probability < 0.7) | (out.codes < 0)
+    review = (out.probability < REVIEW_BELOW) | (out.codes < 0)
     assert found["needs_review"].to_pylist() == review.tolist()
     assert 0 < review.sum() < N
 

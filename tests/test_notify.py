@@ -182,6 +182,7 @@ def test_a_reply_that_is_no_http_is_a_failure():
                     talk.recv(1 << 16)
                     talk.sendall(b"what?\r\n\r\n")
 
+        server.settimeout(60)
         thread = threading.Thread(target=answer)
         thread.start()
         hook = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/", said.append, first_pause=0.001)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import shutil
@@ -14,6 +13,7 @@ import pytest
 
 import driftvote
 from driftvote.core import jit as _jit
+from processes_for_tests import OBEY_FILE_MODES, run_after
 
 # Numba asks for the version of SciPy where it is installed, which loads its top level; the solver is what weighs.
 HEAVY = ["pandas", "polars", "pyarrow", "matplotlib", "plotly", "pyspark", "scipy.optimize", "duckdb", "typer", "rich", "http.server", "jinja2"]  # fmt: skip
@@ -54,13 +54,6 @@ print(len(kernels) > 10, sum(len(k.signatures) for k in kernels))
     assert run(code).strip() == "True 0"
 
 
-def obey_file_modes() -> None:
-    """Root may write anywhere; without this one capability (1, CAP_DAC_OVERRIDE) a read-only folder is one."""
-    if os.getuid() == 0:
-        drop_capability = 24  # PR_CAPBSET_DROP
-        assert ctypes.CDLL(None).prctl(drop_capability, 1, 0, 0, 0) == 0
-
-
 @pytest.mark.slow
 def test_a_read_only_package_is_cached_in_the_users_folder(tmp_path):
     site, home = tmp_path / "site", tmp_path / "home"
@@ -74,10 +67,9 @@ def test_a_read_only_package_is_cached_in_the_users_folder(tmp_path):
     def probe() -> dict[str, list[int]]:
         code = f"import driftvote; assert driftvote.__file__.startswith({str(site)!r})\n{SMALL_PROBE}"
         done = subprocess.run(
-            [sys.executable, "-c", code],
+            run_after(OBEY_FILE_MODES, [sys.executable, "-c", code]),
             env=env,
             cwd=home,
-            preexec_fn=obey_file_modes,
             capture_output=True,
             text=True,
             check=False,

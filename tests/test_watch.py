@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from driftvote import AdaptiveLabelModel, load
-from test_files_crash import heed_interrupts
+from processes_for_tests import HEED_INTERRUPTS
 from test_metrics import samples_of
 from test_notify import receiving
 
@@ -246,7 +246,7 @@ def test_who_writes_faster_than_we_answer_has_to_wait():
     """Nobody reads the answers: soon nothing more is taken. SIGINT then: the line in hand is answered, and it ends."""
     line = (line_of(0, [1, 1, 1, 1, 1, 0]) + "\n").encode()
     lines = line * 10_000
-    talk = Talk(preexec_fn=heed_interrupts)
+    talk = Talk(setup=HEED_INTERRUPTS)
     os.set_blocking(talk.process.stdin.fileno(), False)
     sent, quiet_since = 0, time.monotonic() + 30
     while time.monotonic() - quiet_since < 0.5:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from processes_for_tests import run_after
+
 CLASSES = ["safe", "unsafe"]
 JUDGES = [f"judge-{letter}@v1" for letter in "abcdef"]
 
@@ -56,11 +58,10 @@ def watch(
 class Talk:
     """A process that is asked line by line."""
 
-    def __init__(self, *options: object, **keys: Any) -> None:
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(
-            command("--classes", "safe,unsafe", *options), stdin=pipe, stdout=pipe, stderr=pipe, env=ENVIRONMENT, **keys
-        )
+    def __init__(self, *options: object, setup: str = "") -> None:
+        pipe, arguments = subprocess.PIPE, command("--classes", "safe,unsafe", *options)
+        arguments = run_after(setup, arguments) if setup else arguments
+        self.process = subprocess.Popen(arguments, stdin=pipe, stdout=pipe, stderr=pipe, env=ENVIRONMENT)
 
     def ask(self, line: str | bytes) -> dict[str, Any]:
         """A line and its answer; nothing else has to be sent for the answer to come."""
