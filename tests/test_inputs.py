@@ -274,7 +274,7 @@ def test_time_kinds_do_not_mix():
     model = AdaptiveLabelModel()
     model.label_stream(timed([1, 2, 3]), time="when")
     with pytest.raises(OrderError, match="held numbers so far and holds texts now"):
-        model.label_stream(timed(["4", "5", "6"]), time="when")
+        model.label_stream(timed(["day 4", "day 5", "day 6"]), time="when")
     with pytest.raises(OrderError, match="row 1 .* has no time"):
         model.label_stream(timed([4, None, 6]), time="when")
 

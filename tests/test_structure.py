@@ -33,8 +33,9 @@ BESIDE = {("drift", "committee"), ("drift", "files"), ("committee", "drift"), ("
 """Packages of which neither may import the other, although the layers would allow it."""
 LAYER = {name: level for level, names in enumerate(LAYERS) for name in names}
 
-# Lines: 20,400 before the mixture and its members, windows that begin at events, and explanations that add up.
-MOST_MODULES, MOST_LINES, MOST_KERNELS, MOST_SMALL = 110, 21_300, 130, 9
+# Lines: 20,400 before the mixture and its members, windows that begin at events, and explanations that add up; 450 read
+# dates as people write them.
+MOST_MODULES, MOST_LINES, MOST_KERNELS, MOST_SMALL = 110, 21_750, 130, 9
 SMALL = 150  # lines of a module that should have more than one importer
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from driftvote.arrays import Codes, Ints
 from driftvote.errors import LabelerError, OrderError, SettingError, VoteError
-from driftvote.times import LastTime, Times, read_time, read_times
+from driftvote.times import LastTime, TextTimes, Times, read_one, read_times
 from driftvote.votes import BAD, EncodedColumn, Roster, VoteFormat, is_missing, unique_names
 
 if TYPE_CHECKING:
@@ -78,7 +78,14 @@ def refuse_values_for_chunks(ids: Any = None, verified: Any = None, **_: Any) ->
 
 
 def read_row(
-    row: Any, form: VoteFormat, roster: Roster, *, id: Any = None, verified: Any = None, time: Any = None
+    row: Any,
+    form: VoteFormat,
+    roster: Roster,
+    *,
+    id: Any = None,
+    verified: Any = None,
+    time: Any = None,
+    time_format: str | None = None,
 ) -> Batch:
     """A batch of one row: a sequence of votes, a dict {labeler: vote}, or a row of a frame."""
     # `literal` matters only for many rows, so it is False here.
@@ -102,8 +109,8 @@ def read_row(
             roster.for_width(len(codes))  # refuses a width that does not fit
         batch = Batch(None, np.array([codes], form.dtype), False)
     if time is not None:
-        kind, value = read_time(time)
-        batch.times = Times(kind, [value])
+        kind, value, written = read_one(time, time_format)
+        batch.times = Times(kind, [value], form=written)
     if id is not None or verified is not None:
         batch.ids = [plain_id(id)]
         batch.verified = _encode_verified([verified], form)
@@ -148,6 +155,7 @@ def read_batch(
     roster: Roster,
     *,
     time: str | None = None,
+    time_format: str | None = None,
     task: str | None = None,
     labeler: str | None = None,
     label: str | None = None,
@@ -156,9 +164,9 @@ def read_batch(
 ) -> Batch:
     """A batch from an array, a list of rows or dicts, or a frame.
 
-    A declared roster selects the columns of a wide frame. `time` names a column of a frame, and `task`, `labeler` and
-    `label` name those of a long frame. `ids` and `verified` name a column of a frame or a key of dicts, or hold one
-    value a row. The tasks of a long frame are its ids.
+    A declared roster selects the columns of a wide frame. `time` names a column of a frame, whose text `time_format`
+    describes; `task`, `labeler` and `label` name those of a long frame. `ids` and `verified` name a column of a frame
+    or a key of dicts, or hold one value a row. The tasks of a long frame are its ids.
     """
     if is_iterator_of_chunks(data):
         raise VoteError("one batch of rows is needed here, not an iterator; loop over its chunks")
@@ -188,8 +196,10 @@ def read_batch(
     if not len(frame):
         raise VoteError("there are no votes to read: the frame has no rows")
     if any(keys[key] is not None for key in ("task", "labeler", "label")):
-        return _read_long(frame, form, keys, ids, verified)
+        return _read_long(frame, form, keys, time_format, ids, verified)
+    times = None if keys["time"] is None else _read_frame_times(frame, keys["time"], time_format)
     batch = _read_wide(frame, form, roster, keys["time"], set(columns.values()))
+    batch.times = times
     return _with_row_info(batch, form, ids, verified, {name: frame[name].to_list() for name in columns.values()})
 
 
@@ -401,7 +411,7 @@ def _encode_series(series: nw.Series[Any], form: VoteFormat) -> EncodedColumn:
         return form.encode_column(series.to_list())
 
 
-def _read_frame_times(frame: nw.DataFrame[Any], name: str) -> Times:
+def _read_frame_times(frame: nw.DataFrame[Any], name: str, time_format: str | None) -> Times:
     import narwhals as nw
 
     def refuse(row: int | None, rest: str) -> OrderError:
@@ -411,7 +421,7 @@ def _read_frame_times(frame: nw.DataFrame[Any], name: str) -> Times:
     series = frame[name]
     if isinstance(series.dtype, (nw.Categorical, nw.Enum)):  # their order need not be that of their text
         raise refuse(None, f" ({series.dtype}) cannot be read as time; use numbers, dates or times, or text that sorts")
-    return read_times(_to_arrow(series), refuse)
+    return read_times(_to_arrow(series), refuse, TextTimes(time_format))
 
 
 def _read_wide(frame: nw.DataFrame[Any], form: VoteFormat, roster: Roster, time: str | None, skip: set[str]) -> Batch:
@@ -440,14 +450,18 @@ def _read_wide(frame: nw.DataFrame[Any], form: VoteFormat, roster: Roster, time:
     if (codes == BAD).any():
         row, place = (int(x) for x in np.argwhere(codes == BAD)[0])
         raise form.refuse(row, names[place], frame[names[place]].to_list()[row])
-    times = None if time is None else _read_frame_times(frame, time)
     origin = Origin("wide", frame.implementation, getattr(nw.to_native(frame), "index", None))
     numbered = not declared and names == tuple(str(place) for place in range(len(names)))
-    return Batch(None if numbered else names, codes, literal, times, origin)
+    return Batch(None if numbered else names, codes, literal, None, origin)
 
 
 def _read_long(
-    frame: nw.DataFrame[Any], form: VoteFormat, keys: Mapping[str, str | None], ids: Any, verified: Any
+    frame: nw.DataFrame[Any],
+    form: VoteFormat,
+    keys: Mapping[str, str | None],
+    time_format: str | None,
+    ids: Any,
+    verified: Any,
 ) -> Batch:
     """One vote a line. A task becomes a row at the time of its last vote: only then is it complete."""
     for key in ("task", "labeler", "label"):
@@ -477,7 +491,7 @@ def _read_long(
     codes[task_of, labeler_of] = votes.codes
     times, order = None, np.arange(len(tasks))
     if keys["time"] is not None:
-        lines = _read_frame_times(frame, keys["time"])
+        lines = _read_frame_times(frame, keys["time"], time_format)
         by_time = np.argsort(lines.values, kind="stable")
         last_line = np.empty(len(tasks), np.int64)
         last_line[task_of[by_time]] = by_time  # of a task's lines, the latest is assigned last

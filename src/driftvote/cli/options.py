@@ -92,6 +92,8 @@ class InputOptions(FileOptions, FormatOptions):
             raise DriftvoteError("--only selects one stream; name the column of streams with --stream")
         if self.sort and self.time is None:
             raise DriftvoteError("--sort needs --time, the column to sort by")
+        if self.time_format is not None and self.time is None:
+            raise DriftvoteError("--time-format needs --time, the column that it describes")
         if self.in_order and self.time is not None:
             raise DriftvoteError("--in-order and --time both define the order; pass one of them")
         if self.encoding != "utf-8" and self.format not in (None, "csv", "tsv"):
@@ -210,6 +212,9 @@ _INPUT_INFOS = {
     ),
     "id": option("--id", help="Column of row ids; copied to the output.", panel=_COLUMNS),
     "time": option("--time", help="Column of times; they must not decrease.", panel=_COLUMNS),
+    "time_format": option(
+        "--time-format", help="How --time is written: '%d.%m.%Y %H:%M'. Default: as the column shows.", panel=_COLUMNS
+    ),
     "sort": option("--sort", help="Sort rows by --time first (files of any size).", panel=_COLUMNS),
     "stream": option("--stream", help="Column that names independent streams.", panel=_COLUMNS),
     "only": option("--only", help="Read one stream: this value of --stream.", panel=_COLUMNS),

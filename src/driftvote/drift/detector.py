@@ -42,7 +42,7 @@ from driftvote.drift.statistics import (
     surprise,
 )
 from driftvote.errors import LabelerError, SettingError, StateError, VoteError
-from driftvote.times import Times, format_time
+from driftvote.times import Times
 from driftvote.votes import MOST_CLASSES
 
 SPANS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -288,7 +288,7 @@ class DriftDetector:
             return []
         ends = range(first // BLOCK * BLOCK + BLOCK - 1 - first, self.n_rows - first, BLOCK)
         ends_windows = [None if windows is None else int(windows[place]) for place in ends]
-        ends_times = [None if times is None else format_time((times.kind, times.at(place))) for place in ends]
+        ends_times = [None if times is None else times.format(place) for place in ends]
         self._log.add(first // BLOCK, list(zip(ends_windows, ends_times, strict=True)))
         events = [self._build_event(change) for change in changes]
         self._log.trim()

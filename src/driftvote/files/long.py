@@ -189,7 +189,7 @@ class LongReader:
         self.roles = roles
         self.form = form
         self.labelers: dict[str, int] = {}  # complete once all lines are read
-        self._time_column = None if roles.time is None else TimeColumn(table, roles.time)
+        self._time_column = None if roles.time is None else TimeColumn(table, roles.time, roles.time_format)
         self._task = KeptColumns(table, replace(roles, kept=(roles.task,)), typed)
         self._typed = typed or not table.textual
         self._times: Times | None = None  # of the first batch

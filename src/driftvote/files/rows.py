@@ -29,6 +29,7 @@ class Roles:
     labelers: tuple[str, ...]
     kept: tuple[str, ...]
     time: str | None = None
+    time_format: str | None = None
     id: str | None = None
     stream: str | None = None
     gold: str | None = None
@@ -69,6 +70,7 @@ def find_roles(table: Table, options: FileOptions, least: int = 3) -> Roles:
         labelers=tuple(labelers),
         kept=tuple(name for name in table.names if name not in labelers and name not in options.drop),
         time=options.time,
+        time_format=options.time_format,
         id=options.id,
         stream=options.stream,
         gold=options.gold,
@@ -122,6 +124,7 @@ def _find_long_roles(table: Table, options: FileOptions) -> Roles:
         labelers=(),
         kept=tuple(name for name in kept if name and name not in options.drop),
         time=options.time,
+        time_format=options.time_format,
         id=options.task,
         stream=options.stream,
         gold=options.gold,
@@ -248,21 +251,27 @@ def plain_column(column: Any) -> Any:
 class TimeColumn:
     """The time column of a file."""
 
-    def __init__(self, table: Table, name: str) -> None:
+    def __init__(self, table: Table, name: str, time_format: str | None = None) -> None:
         self.table = table
         self.name = name
-        self._text = TextTimes()
+        self._text = TextTimes(time_format, "--time-format", self._whole_column)
 
     def read(self, column: Any, first_row: int) -> tuple[Times, Any]:
-        """The times of a batch that begins at this row of the file, and the column with its type."""
+        """The times of a batch that begins at this row of the file, and the column; text cells get a type."""
 
         def refuse(row: int | None, rest: str) -> OrderError:
             return self._refuse(None if row is None else first_row + row, rest)
 
         column = plain_column(column)
         if self.table.textual:
-            column = self._text.parse(column, refuse)
-        return read_times(column, refuse), column
+            return self._text.read(column, refuse)
+        return read_times(column, refuse, self._text), column
+
+    def _whole_column(self) -> Iterator[Any]:
+        import pyarrow.compute as pc
+
+        for batch in self.table.batches([self.name]):
+            yield pc.utf8_trim_whitespace(plain_column(batch.column(0)))
 
     def check_order(self, times: Times, rows: Ints, latest: LastTime, where: str = "") -> None:
         """Refuse a time that is before an earlier one; `rows` are row numbers in the file."""
@@ -371,7 +380,7 @@ class WideReader:
         self.form = form
         names = tuple(table.labeler_of(column) for column in roles.labelers)
         self.labelers = names if len(set(names)) == len(names) else roles.labelers
-        self._time_column = None if roles.time is None else TimeColumn(table, roles.time)
+        self._time_column = None if roles.time is None else TimeColumn(table, roles.time, roles.time_format)
         self._kept = KeptColumns(table, roles, typed)
 
     def __iter__(self) -> Iterator[VoteRows]:

@@ -58,6 +58,7 @@ class FileOptions:
     labelers: Sequence[str] = ()  # names or patterns; empty: every column that has no other role
     id: str | None = None
     time: str | None = None
+    time_format: str | None = None  # of times that are text, as for strptime
     in_order: bool = False  # the lines of a long file are in time order already
     stream: str | None = None
     gold: str | None = None

@@ -131,20 +131,25 @@ class LabelModel:
 
     # -- learn and label -----------------------------------------------------------------------
 
-    def update(self, row: Any, *, id: Any = None, verified: Any = None, time: Any = None) -> Step:
+    def update(
+        self, row: Any, *, id: Any = None, verified: Any = None, time: Any = None, time_format: str | None = None
+    ) -> Step:
         """Learn from one row, then return its label.
 
         `row` is a sequence of votes, one for each labeler, or a dict {labeler: vote} in which a missing labeler
         abstains and a new name joins. `id` names the row in a later `feedback`. `verified` is its class, if it is
-        known: the label then, and something to learn from. `time` (a number, a date, text that sorts) must not
-        decrease; events report it.
+        known: the label then, and something to learn from. `time` (a number, a date, text that writes one or sorts)
+        must not decrease; events report it. `time_format` says how text writes it, such as `"%d.%m.%Y"`.
         """
         if id is not None or verified is not None:
             self.check_learns_from_verified()
         if self._groups is None:
-            batch = read_row(row, self._form, self._stream.roster, id=id, verified=verified, time=time)
+            batch = read_row(
+                row, self._form, self._stream.roster, id=id, verified=verified, time=time, time_format=time_format
+            )
         else:
-            batch = self._collapse(read_row(row, self._form, self._stream.members, id=id, verified=verified, time=time))
+            members, keys = self._stream.members, {"id": id, "verified": verified, "time": time}
+            batch = self._collapse(read_row(row, self._form, members, **keys, time_format=time_format))
         return Step(self.label_batch(batch), 0)
 
     @overload
@@ -153,6 +158,7 @@ class LabelModel:
         data: Chunks,
         *,
         time: str | None = None,
+        time_format: str | None = None,
         task: str | None = None,
         labeler: str | None = None,
         label: str | None = None,
@@ -165,6 +171,7 @@ class LabelModel:
         data: Any,
         *,
         time: str | None = None,
+        time_format: str | None = None,
         task: str | None = None,
         labeler: str | None = None,
         label: str | None = None,
@@ -176,6 +183,7 @@ class LabelModel:
         data: Any,
         *,
         time: str | None = None,
+        time_format: str | None = None,
         task: str | None = None,
         labeler: str | None = None,
         label: str | None = None,
@@ -193,6 +201,8 @@ class LabelModel:
             in memory.
         time
             Column of a frame that must not decrease; a long frame needs one.
+        time_format
+            How text writes the times, such as `"%d.%m.%Y %H:%M"`. Needed only where the column does not show it.
         task, labeler, label
             Columns of a long frame. A task becomes a row when its last vote is in.
         ids
@@ -206,6 +216,7 @@ class LabelModel:
         LabeledStream, or an iterator of them.
         """
         columns = {"time": time, "task": task, "labeler": labeler, "label": label, "ids": ids, "verified": verified}
+        columns["time_format"] = time_format
         if is_iterator_of_chunks(data):
             refuse_values_for_chunks(ids, verified)
             return self._label_chunks(data, columns)
