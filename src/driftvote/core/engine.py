@@ -71,6 +71,19 @@ class Floor(NamedTuple):
     first: int
 
 
+class Mark(NamedTuple):
+    """What `Engine.rewind` needs to take rows back: what they overwrite, and what cannot be made again from rows."""
+
+    seen: int
+    rows: Codes  # those that the next rows push out of the ring buffer
+    verified: Classes
+    totals: Ints | None  # of an engine that keeps no rows
+    follows: int
+    fit: Any
+    stale: bool
+    floors: list[Floor]
+
+
 class Schedule(NamedTuple):
     """When the window is chosen and fitted, by row number."""
 
@@ -429,7 +442,7 @@ class Engine:
     @property
     def n_rows(self) -> int:
         """Rows seen."""
-        return int(self._state.clock[0])
+        return self._state.clock.item()
 
     @property
     def memory_rows(self) -> int | None:
@@ -498,6 +511,39 @@ class Engine:
             out.labels[known] = verified[known]
             out.proba[known] = np.eye(self.panel.n_classes)[verified[known]]
         return Labeled(out.labels, out.proba, Estimates(self.panel, fits, out.places), verified)
+
+    def mark(self, n_rows: int) -> Mark:
+        """Return what `rewind` needs to take back the next `n_rows` rows; it costs a copy of as many rows."""
+        state = self._state
+        seen, capacity = state.clock.item(), len(state.ring)
+        at = self._slots_after(seen, n_rows)
+        rows, verified, totals = (
+            state.ring[at].copy(),
+            state.verified[at].copy(),
+            None if capacity else state.now.copy(),
+        )
+        return Mark(seen, rows, verified, totals, state.follows.item(), self._fit, self._stale, [*self._floors])
+
+    def rewind(self, mark: Mark) -> None:
+        """Be as at the mark again. An engine that failed half-way may be rewound, and one that was rewound before."""
+        state, seen = self._state, mark.seen
+        at = self._slots_after(seen, len(mark.rows))
+        state.ring[at], state.verified[at] = mark.rows, mark.verified
+        state.clock[0] = seen
+        self._floors = list(mark.floors)
+        slots = recent_slots(state)
+        self._set_rows(seen, state.ring[slots], state.verified[slots], mark.totals)
+        self._state.follows[0] = mark.follows
+        self._set_fit(mark.fit)
+        self._stale = mark.stale
+
+    def _slots_after(self, row: int, n_rows: int) -> Any:
+        """Return the slots of the ring for rows from `row` on: a slice, which is quicker, where they allow one."""
+        capacity = len(self._state.ring)
+        first = row % capacity if capacity else 0
+        if first + n_rows <= capacity:
+            return slice(first, first + n_rows)
+        return np.arange(first, first + min(n_rows, capacity)) % max(1, capacity)
 
     def add_floors(self, floors: Sequence[Floor]) -> None:
         """Add floors, in order, that take effect in the next chunk of rows or with the first row after it."""
@@ -572,9 +618,10 @@ class Engine:
 
     def _refit(self) -> None:
         """Fit again after a row was verified or a floor set; the result is the same until the next row."""
-        self._set_fit(self.panel.empty_fits(1))
-        fit_now(self._state, self._tests, self._schedule, self._settings, self._tables, self._fit)
+        fit = self.panel.empty_fits(1)
         self._tables.ready[0] = 0
+        fit_now(self._state, self._tests, self._schedule, self._settings, self._tables, fit)
+        self._set_fit(fit)
 
     def _set_fit(self, fit: Any) -> None:
         self._fit, self._stale = fit, False
@@ -650,18 +697,23 @@ class Engine:
         if "floors" in arrays:
             check_array(arrays, "floors", np.int64, (len(arrays["floors"]), 2))
             self._floors = [Floor(*floor) for floor in arrays["floors"].tolist()]
-        if self.keeps_rows:
-            self._state = rebuild_state(arrays["rows"], arrays["verified"], seen, self._state)
-            self._set_floor(seen)
-        else:
+        if not self.keeps_rows:
             check_array(arrays, "totals", np.int64, self._state.now.shape)
-            self._state.now[:] = arrays["totals"]
-            self._state.clock[:] = seen
+        self._set_rows(seen, arrays["rows"], arrays["verified"], arrays.get("totals"))
         if self._schedule.gated:
             check_array(arrays, "follows", np.int64, (1,))
             self._state.follows[:] = arrays["follows"]
         kind = type(self._fit)
         self._set_fit(kind(*(arrays[f"fit_{name}"].copy() for name in self._fit._fields)))
+
+    def _set_rows(self, seen: int, rows: Codes, verified: Classes, totals: Ints | None) -> None:
+        """Be at row `seen` of a stream whose remembered rows are these, or whose totals are, if none are kept."""
+        if totals is None or self.keeps_rows:
+            self._state = rebuild_state(rows, verified, seen, self._state)
+            self._set_floor(seen)
+        else:
+            self._state.now[:] = totals
+            self._state.clock[:] = seen
 
 
 def estimate_rows(estimator: Estimator, rows: Codes, n_classes: int, diluted: bool = False) -> Estimates:

@@ -337,6 +337,10 @@ class DriftDetector:
         fork._log = BlockLog(self._log.first, self._log.entries)
         return fork
 
+    def rewind(self, n_rows: int) -> None:
+        """Be as after so many rows again; no block has ended since, or a fork has gone on instead."""
+        self.n_rows = self._n_reported = n_rows
+
     def to_state(self) -> tuple[dict[str, Any], Arrays]:
         """Return the state as plain values and as arrays; `restore` resumes from them."""
         header = {

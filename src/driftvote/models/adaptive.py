@@ -211,7 +211,8 @@ class AdaptiveLabelModel(LabelModel):
         >>> print(model.why_window()[0])
         4 rows accepted after 2: largest change of agreement 0.5000 (labeler_0, labeler_1) <= 2.0671
         """
-        return self._fitted_engine().explain_window(self.labelers)
+        with self._lock:
+            return self._fitted_engine().explain_window(self.labelers)
 
 
 _PARAMS = (

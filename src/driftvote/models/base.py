@@ -8,11 +8,23 @@ from __future__ import annotations
 
 import copy
 import inspect
+import threading
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Concatenate,
+    Literal,
+    NamedTuple,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    overload,
+)
 
 import numpy as np
 import numpy.typing as npt
@@ -30,11 +42,12 @@ from driftvote.drift.detector import DriftDetector
 from driftvote.drift.diagnosis import Change
 from driftvote.drift.events import LABELER_KINDS, DriftEvent, DriftWarning
 from driftvote.drift.statistics import BLOCK
-from driftvote.errors import FeedbackError, NotFittedError, SettingError, StateError
+from driftvote.errors import DriftvoteError, FeedbackError, NotFittedError, SettingError, StateError
 from driftvote.files.state import read_state, write_state
 from driftvote.inputs import (
     ARRAY,
     Batch,
+    Id,
     Origin,
     align_for_prediction,
     align_rows,
@@ -60,6 +73,8 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame, IntoSeries
 
 Self = TypeVar("Self", bound="LabelModel")
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 Prediction: TypeAlias = "npt.NDArray[Any] | IntoSeries | IntoDataFrame"
 """An array for an array; a column or a frame of its library for a frame."""
 Chunks = Iterator[Any]
@@ -81,6 +96,40 @@ class Stream:
     detector: DriftDetector | None = None
     ids: FeedbackBook = field(default_factory=FeedbackBook)
     last_time: LastTime = None
+    before: Before | None = None  # while rows are learned: the way back
+
+
+class Before(NamedTuple):
+    """A stream before a batch: what takes the rows of the batch back if anything fails, or on Ctrl-C."""
+
+    roster: Roster
+    members: Roster
+    engine: Engine | None
+    detector: DriftDetector | None
+    last_time: LastTime
+    mark: Any  # of the engine
+    n_rows: int
+    dropped_ids: dict[int, Id]  # those that the batch pushed out
+
+
+def serialized(
+    method: Callable[Concatenate[Self, Arguments], Result],
+) -> Callable[Concatenate[Self, Arguments], Result]:
+    """Let one thread at a time use the stream of a model; the others wait.
+
+    Rows of an earlier call that Ctrl-C ended, and that a second Ctrl-C kept from being taken back, are taken back now.
+    """
+
+    @wraps(method)
+    def call(self: Self, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        with self._lock:
+            if self._stream.before is not None:
+                if self._learning:
+                    raise DriftvoteError(f"this {type(self).__name__} is in the middle of a call; use it after that")
+                self._take_back()
+            return method(self, *args, **kwargs)
+
+    return call
 
 
 class LabelModel:
@@ -112,6 +161,7 @@ class LabelModel:
         if on_event is not None and not callable(on_event):
             raise SettingError(f"on_event must be a function of one event, or None, not {on_event!r}")
         self.on_event = on_event
+        self._lock, self._learning = threading.RLock(), False
         declared = Roster.declared(get("labelers"), estimator.min_labelers)
         self._groups = None if get("groups") is None else Groups(get("groups"))
         self._stream = Stream(declared if self._groups is None else self._groups.roster(declared), declared)
@@ -143,6 +193,15 @@ class LabelModel:
         """
         if id is not None or verified is not None:
             self.check_learns_from_verified()
+        out, events = self._update(row, id, verified, time, time_format)
+        if events:
+            self._call_back(events)
+        return Step(out, 0)
+
+    @serialized
+    def _update(
+        self, row: Any, id: Any, verified: Any, time: Any, time_format: str | None
+    ) -> tuple[LabeledStream, list[DriftEvent]]:
         if self._groups is None:
             batch = read_row(
                 row, self._form, self._stream.roster, id=id, verified=verified, time=time, time_format=time_format
@@ -150,7 +209,7 @@ class LabelModel:
         else:
             members, keys = self._stream.members, {"id": id, "verified": verified, "time": time}
             batch = self._collapse(read_row(row, self._form, members, **keys, time_format=time_format))
-        return Step(self.label_batch(batch), 0)
+        return self._label(batch)
 
     @overload
     def label_stream(
@@ -220,14 +279,23 @@ class LabelModel:
         if is_iterator_of_chunks(data):
             refuse_values_for_chunks(ids, verified)
             return self._label_chunks(data, columns)
-        return self.label_batch(self._read(data, **columns))
+        return self._read_and_label(data, columns)
 
     def _label_chunks(self, chunks: Chunks, columns: dict[str, Any]) -> Iterator[LabeledStream]:
         for chunk in chunks:
             if is_empty_chunk(chunk):
                 yield self._empty_result()
             else:
-                yield self.label_batch(self._read(chunk, **columns))
+                yield self._read_and_label(chunk, columns)
+
+    def _read_and_label(self, data: Any, columns: dict[str, Any]) -> LabeledStream:
+        out, events = self._label_data(data, columns)
+        self._call_back(events)
+        return out
+
+    @serialized
+    def _label_data(self, data: Any, columns: dict[str, Any]) -> tuple[LabeledStream, list[DriftEvent]]:
+        return self._label(self._read(data, **columns))
 
     def _empty_result(self) -> LabeledStream:
         """Return the result of a chunk without rows, so that chunks and results stay side by side."""
@@ -238,20 +306,33 @@ class LabelModel:
     def label_batch(self, batch: Batch) -> LabeledStream:
         """Learn from encoded rows and label each one: the streaming interface behind all others.
 
-        `driftvote.inputs` and `driftvote.files` make batches. Everything is checked before anything changes.
+        `driftvote.inputs` and `driftvote.files` make batches. Everything is checked before anything changes, and if
+        labeling fails, or Ctrl-C ends it, the rows are taken back.
         """
-        if self._groups is not None and batch.members is None:
-            batch = self._collapse(batch)
+        out, events = self._label_batch(batch)
+        self._call_back(events)
+        return out
+
+    @serialized
+    def _label_batch(self, batch: Batch) -> tuple[LabeledStream, list[DriftEvent]]:
+        return self._label(self._collapse(batch) if self._groups is not None and batch.members is None else batch)
+
+    def _label(self, batch: Batch) -> tuple[LabeledStream, list[DriftEvent]]:
+        """Learn from a batch and label it, or leave everything as it was."""
         stream, events = self._stream, list[DriftEvent]()
         first = 0 if stream.engine is None else stream.engine.n_rows
-        parts = list(self._advance(batch, events))
-        labeled = parts[0] if len(parts) == 1 else Labeled.join(parts)
-        votes = batch.codes if batch.names is None else align_rows(batch, stream.roster)
-        detected = None if self.false_event_rate is None else events
-        out = LabeledStream(labeled, votes, self._form, stream.roster.names, batch.origin, detected, first)
-        if events:
-            self._call_back(events)
-        return out
+        try:
+            parts = list(self._advance(batch, events))
+            labeled = parts[0] if len(parts) == 1 else Labeled.join(parts)
+            votes = batch.codes if batch.names is None else align_rows(batch, stream.roster)
+            detected = None if self.false_event_rate is None else events
+            out = LabeledStream(labeled, votes, self._form, stream.roster.names, batch.origin, detected, first)
+        except BaseException:
+            self._learning = False  # comes before any call: Ctrl-C raises between calls
+            self._take_back()
+            raise
+        self._stream.before, self._learning = None, False  # from here on, the rows are learned
+        return out, events
 
     def partial_fit(self: Self, data: Any, y: Any = None, **columns: Any) -> Self:
         """Learn from more rows, label none. Takes what `label_stream` takes; `y` is ignored."""
@@ -261,15 +342,26 @@ class LabelModel:
         for chunk in chunks:
             if chunk is not data and is_empty_chunk(chunk):
                 continue
-            events: list[DriftEvent] = []
-            for _ in self._advance(self._read(chunk, **columns), events, SLICE):
-                pass
-            self._call_back(events)
+            self._call_back(self._learn_data(chunk, columns))
         return self
+
+    @serialized
+    def _learn_data(self, data: Any, columns: dict[str, Any]) -> list[DriftEvent]:
+        """Learn from rows and return the events that they bring, or leave everything as it was."""
+        batch, events = self._read(data, **columns), list[DriftEvent]()
+        try:
+            for _ in self._advance(batch, events, SLICE):
+                pass
+        except BaseException:
+            self._learning = False  # comes before any call: Ctrl-C raises between calls
+            self._take_back()
+            raise
+        self._stream.before, self._learning = None, False  # from here on, the rows are learned
+        return events
 
     def fit(self: Self, data: Any, y: Any = None, **columns: Any) -> Self:
         """Forget everything, then learn from rows, label none. Takes what `label_stream` takes; `y` is ignored."""
-        self._stream = self.clone().partial_fit(data, **columns)._stream
+        self._become(self.clone().partial_fit(data, **columns))
         self._call_back(self.events)
         return self
 
@@ -278,9 +370,13 @@ class LabelModel:
         fresh = self.clone()
         out = fresh.label_stream(data, **columns)
         labels = out.labels if isinstance(out, LabeledStream) else np.concatenate([part.labels for part in out])
-        self._stream = fresh._stream
+        self._become(fresh)
         self._call_back(self.events)
         return labels
+
+    @serialized
+    def _become(self, other: LabelModel) -> None:
+        self._stream = other._stream
 
     def _read(self, data: Any, **columns: Any) -> Batch:
         if columns.get("ids") is not None or columns.get("verified") is not None:
@@ -302,7 +398,7 @@ class LabelModel:
     def _advance(self, batch: Batch, events: list[DriftEvent], step: int | None = None) -> Iterator[Labeled]:
         """Check a batch, then learn from it and yield its labels in parts: where labelers join, and after `step` rows.
 
-        Drift events are added to `events`.
+        Drift events are added to `events`. If it is not read to its end, `_take_back` the rows.
         """
         stream, last_time = self._stream, self._stream.last_time
         if stream.engine is None:
@@ -315,6 +411,7 @@ class LabelModel:
             parts = split_by_roster(stream.roster, batch)
             if stream.engine is not None and not stream.engine.keeps_rows and self.abstentions == "random":
                 refuse_newcomers(stream.roster, parts[-1][1])
+        self._prepare(len(batch.codes), len(parts) > 1 or parts[0][1] is not stream.roster or step is not None)
         for rows, roster in parts:
             for begin in range(rows.start, rows.stop, step or rows.stop):
                 part = slice(begin, rows.stop if step is None else min(rows.stop, begin + step))
@@ -335,25 +432,47 @@ class LabelModel:
             draws = tie_draws("random", self.seed, first, len(codes))
         if batch.verified is not None and self._estimator.learns_from_verified:
             verified = batch.verified[part]
-        detector, ends_block = stream.detector, first // BLOCK != (first + len(codes)) // BLOCK
-        changes: list[Change] = []
+        detector, changes = stream.detector, list[Change]()
         if detector is not None:  # it sees the rows first: after an event, windows begin anew
-            if ends_block:
-                detector = detector.fork(len(codes))  # takes the place of the other when all is done
             changes = detector.scan(codes)
             if self._rule.restarts:
                 moved = [change for change in changes if change.kind in LABELER_KINDS]
                 engine.add_floors([Floor(change.row + 1, change.settled) for change in moved])
         labeled = engine.label(codes, draws, verified)
-        stream.roster, stream.engine, stream.detector = roster, engine, detector
+        stream.roster, stream.engine = roster, engine
         if batch.ids is not None and self._estimator.learns_from_verified:
             stream.ids.add(first, batch.ids[part])
-        if stream.ids.by_row:
-            stream.ids.forget(engine.n_rows - engine.largest_window)
-        if detector is not None and ends_block:
+        if stream.ids.by_row and stream.before is not None:
+            stream.ids.forget(engine.n_rows - engine.largest_window, stream.before.dropped_ids)
+        if detector is not None and first // BLOCK != (first + len(codes)) // BLOCK:
             times = None if batch.times is None else batch.times[part]
             events += detector.report(changes, labeled.estimates.windows, times)
         return labeled
+
+    def _prepare(self, n_rows: int, several_parts: bool) -> None:
+        """Make sure that the next `n_rows` rows can be taken back."""
+        stream = self._stream
+        engine, detector, mark, seen = stream.engine, stream.detector, None, 0
+        if engine is not None:
+            mark, seen = engine.mark(n_rows), engine.n_rows
+        before = Before(stream.roster, stream.members, engine, detector, stream.last_time, mark, seen, {})
+        self._learning = True
+        stream.before = before
+        if detector is not None and (several_parts or seen // BLOCK != (seen + n_rows) // BLOCK):
+            stream.detector = detector.fork(n_rows)
+
+    def _take_back(self) -> None:
+        """Be as before the batch: also if Ctrl-C came half-way, and once more if it came half-way in here."""
+        stream, before = self._stream, self._stream.before
+        if before is None:
+            return
+        if before.engine is not None:
+            before.engine.rewind(before.mark)
+        if before.detector is not None:
+            before.detector.rewind(before.n_rows)
+        stream.ids = stream.ids.before(before.n_rows, before.dropped_ids)
+        stream.roster, stream.members, stream.engine, stream.detector, stream.last_time = before[:5]
+        stream.before = None
 
     def _call_back(self, events: list[DriftEvent]) -> None:
         """Call `on_event`, once everything is in its place: an exception in it leaves a whole state behind."""
@@ -414,6 +533,7 @@ class LabelModel:
             )
         return engine
 
+    @serialized
     def start_at(self, row: int, before: Codes) -> None:
         """Move a model without rows to row `row` of a stream, of which `before` are the last rows before it.
 
@@ -445,15 +565,15 @@ class LabelModel:
         roster = self._stream.roster.for_width(codes.shape[1])
         engine = self._new_engine(roster)
         engine.start_at(row, codes)
-        self._stream.roster, self._stream.engine = roster, engine
-        if self.false_event_rate is not None:
-            self._stream.detector = self._new_detector(roster, row)
+        detector = None if self.false_event_rate is None else self._new_detector(roster, row)
+        self._stream.roster, self._stream.engine, self._stream.detector = roster, engine, detector
 
     # -- use what is known, change nothing -----------------------------------------------------
 
     @overload
     def predict(
         self,
+        /,
         data: Any,
         return_probs: Literal[False] = False,
         tie_break_policy: str | None = None,
@@ -461,10 +581,11 @@ class LabelModel:
     ) -> Prediction: ...
     @overload
     def predict(
-        self, data: Any, return_probs: Literal[True], tie_break_policy: str | None = None, **columns: str | None
+        self, /, data: Any, return_probs: Literal[True], tie_break_policy: str | None = None, **columns: str | None
     ) -> tuple[Prediction, Prediction]: ...
+    @serialized
     def predict(
-        self, data: Any, return_probs: bool = False, tie_break_policy: str | None = None, **columns: str | None
+        self, /, data: Any, return_probs: bool = False, tie_break_policy: str | None = None, **columns: str | None
     ) -> Prediction | tuple[Prediction, Prediction]:
         """Return the labels of rows by the current fit; learn nothing, change nothing.
 
@@ -478,12 +599,14 @@ class LabelModel:
         labels = _shape_labels(self._form.decode(codes), batch.origin)
         return (labels, self._shape_proba(proba, batch.origin)) if return_probs else labels
 
-    def predict_proba(self, data: Any, **columns: str | None) -> Prediction:
+    @serialized
+    def predict_proba(self, /, data: Any, **columns: str | None) -> Prediction:
         """Return the class probabilities of rows by the current fit; a column for each class."""
         self._fitted_engine()
         batch = self._read(data, **columns)
         return self._shape_proba(self._vote(batch, None)[1], batch.origin)
 
+    @serialized
     def explain(self, row: Any) -> Explanation:
         """Return why a row would get its label by the current fit; learns nothing.
 
@@ -506,11 +629,13 @@ class LabelModel:
         """Learn from one row, as in river."""
         self.update(row)
 
+    @serialized
     def predict_one(self, row: Any) -> Hashable:
         """Return the label of one row by the current fit, as in river; before the first row, by majority."""
         codes, _ = self._vote(self._read_row(row), None)
         return self._form.decode_one(int(codes[0]))
 
+    @serialized
     def predict_proba_one(self, row: Any) -> dict[Any, float]:
         """Return {class: probability} of one row by the current fit, as in river."""
         _, proba = self._vote(self._read_row(row), None)
@@ -543,6 +668,7 @@ class LabelModel:
 
     # -- verified labels -----------------------------------------------------------------------
 
+    @serialized
     def feedback(self, row_or_id: Any, label: Any = None, *, by: str | None = None, replace: bool = False) -> None:
         """Tell the model the class of rows it has seen; it learns from that from now on.
 
@@ -577,6 +703,7 @@ class LabelModel:
         self._stream.ids.verify(row_or_id, label, by, replace, self._stream.engine, self._form)
 
     @property
+    @serialized
     def verified(self) -> dict[int, Any]:
         """The rows that are verified and still remembered: {row number: class}."""
         if self._stream.engine is None or not self._estimator.learns_from_verified:
@@ -595,27 +722,32 @@ class LabelModel:
     # -- drift ---------------------------------------------------------------------------------
 
     @property
+    @serialized
     def events(self) -> list[DriftEvent]:
         """The latest drift events, oldest first (at most 256 are remembered)."""
         return [] if self._stream.detector is None else self._stream.detector.events
 
     @property
+    @serialized
     def n_events(self) -> int:
         """How many drift events there were."""
         return 0 if self._stream.detector is None else self._stream.detector.n_events
 
     @property
+    @serialized
     def warnings(self) -> list[DriftWarning]:
         """What is wrong with the panel now, by the agreements of the current window: labelers that err together."""
         if not self.n_rows or self._estimator.bands is None:
             return []
         return self.dependence().warnings(self.n_rows)
 
+    @serialized
     def new_warnings(self) -> list[DriftWarning]:
         """Return the warnings that were not given before: each once, and again only after it was gone."""
         now, detector = self.warnings, self._stream.detector
         return now if detector is None else detector.new_warnings(now)
 
+    @serialized
     def dependence(self) -> Dependence:
         """Return whether labelers err independently, as far as the agreements of the current window show.
 
@@ -628,6 +760,7 @@ class LabelModel:
         return dependence(sums, votes, window, self._form.n_classes, self.labelers)
 
     @property
+    @serialized
     def agreements(self) -> Floats:
         """Agreement matrix over the current window: 1 always agree, 0 as by chance, 1 on the diagonal."""
         sums, votes, window = self._fitted_engine().window_sums()
@@ -635,6 +768,7 @@ class LabelModel:
 
     # -- what is known now ---------------------------------------------------------------------
 
+    @serialized
     def _current(self) -> Estimates:
         engine = self._stream.engine
         if engine is None:
@@ -672,6 +806,7 @@ class LabelModel:
         return self._form.decode(np.arange(self._form.n_classes))
 
     @property
+    @serialized
     def n_rows(self) -> int:
         """Rows learned from."""
         engine = self._stream.engine
@@ -708,17 +843,20 @@ class LabelModel:
         return low[0], high[0]
 
     @property
+    @serialized
     def memory_rows(self) -> int | None:
         """How many rows before a row, with their numbers, decide its label; None: all of them."""
         engine = self._stream.engine or Engine(self._estimator, self._rule, 3, self._form.n_classes, False)
         return engine.memory_rows
 
     @property
+    @serialized
     def state_nbytes(self) -> int:
         """Bytes of state; bounded by the largest window, whatever the number of rows."""
         engine = self._stream.engine
         return 0 if engine is None else engine.nbytes + self._stream.ids.nbytes
 
+    @serialized
     def describe(self) -> str:
         """Return what the model is, how it reads votes, and what it knows, in a few lines."""
         lines = [
@@ -753,7 +891,8 @@ class LabelModel:
                 params |= {f"{name}__{part.name}": getattr(value, part.name) for part in fields(value)}
         return params
 
-    def set_params(self: Self, **params: Any) -> Self:
+    @serialized
+    def set_params(self: Self, /, **params: Any) -> Self:
         """Change settings of a model without rows; `windows__beta=0.2` changes one setting of an object."""
         if self.n_rows:
             raise SettingError(f"the model has seen {self.n_rows} rows; reset() it before you change its settings")
@@ -766,7 +905,8 @@ class LabelModel:
                 new[outer] = replace(new[outer], **{inner: value})
             else:
                 raise SettingError(f"{type(self).__name__} has no setting {name!r}")
-        self.__dict__.update(type(self)(**new, on_event=self.on_event).__dict__)  # all or nothing
+        changed = type(self)(**new, on_event=self.on_event).__dict__
+        self.__dict__.update(changed | {"_lock": self._lock})  # all or nothing
         return self
 
     def __repr__(self) -> str:
@@ -788,10 +928,27 @@ class LabelModel:
         """Return an independent model with the same state."""
         return copy.deepcopy(self)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles do not call back: two models that report the same stream would be one too many."""
-        return self.__dict__ | {"on_event": None}
+    __copy__ = copy  # half a copy would share its rows, but not its lock
 
+    def __deepcopy__(self: Self, memo: dict[int, Any]) -> Self:
+        state = self.__getstate__()
+        stream, twin = state.pop("_stream"), type(self).__new__(type(self))
+        twin.__setstate__(copy.deepcopy(state, memo) | {"_stream": stream})
+        return twin
+
+    @serialized
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a copy or a pickle holds: a stream of its own, which no other thread can change meanwhile.
+
+        Copies and pickles do not call back: two models that report the same stream would be one too many.
+        """
+        own = {name: value for name, value in self.__dict__.items() if name != "_lock"}
+        return own | {"on_event": None, "_stream": copy.deepcopy(self._stream)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.RLock())
+
+    @serialized
     def reset(self: Self) -> Self:
         """Forget every row and every name that the votes brought; settings stay."""
         self._stream = self.clone()._stream
@@ -809,6 +966,7 @@ class LabelModel:
         """
         return cls.from_state(*read_state(path), name=str(path))
 
+    @serialized
     def to_state(self) -> tuple[dict[str, Any], Arrays]:
         """Return settings and state as a header of plain values and named arrays; `from_state` resumes from them."""
         for value in (*self._form.classes, self._form.abstain):

@@ -20,7 +20,7 @@ from driftvote.committee import PanelFacts, StepCertificate, find_committee
 from driftvote.committee.facts import AccuracyRange, accuracy_range
 from driftvote.committee.program import require_solver
 from driftvote.committee.search import MAX_LABELERS, MAX_SIZE
-from driftvote.core.engine import NO_CLASSES, Engine, Estimates, Labeled, LogOdds
+from driftvote.core.engine import NO_CLASSES, Engine, Estimates, Labeled, LogOdds, Mark
 from driftvote.core.label_models import Triplet
 from driftvote.core.state import agreement_matrix, check_array, n_pairs
 from driftvote.core.voting import majority_vote
@@ -159,7 +159,8 @@ class CommitteeLabelModel(LabelModel):
 
         `worst_case(model.facts(), model.committee)` certifies the committee for the current window, with a proof.
         """
-        return self._committee_engine().facts()
+        with self._lock:
+            return self._committee_engine().facts()
 
     @property
     def memory_rows(self) -> int:
@@ -342,6 +343,15 @@ class CommitteeEngine:
             end = min(n_rows, begin + next_search(self.inner.n_rows, self.plan.every) - self.inner.n_rows)
             yield slice(begin, end)
             begin = end
+
+    def mark(self, n_rows: int) -> tuple[Mark, StepCertificate]:
+        """Return what `rewind` needs to take back the next `n_rows` rows."""
+        return self.inner.mark(n_rows), self.certificate
+
+    def rewind(self, mark: tuple[Mark, StepCertificate]) -> None:
+        """Be as at the mark again."""
+        self.inner.rewind(mark[0])
+        self.certificate = mark[1]
 
     # -- searches ------------------------------------------------------------------------------
 

@@ -44,16 +44,25 @@ class FeedbackBook:
                 self.n_numbers += isinstance(value, int)
                 self.n_letters += len(text)
 
-    def forget(self, before: int) -> None:
-        """Drop rows that are no longer remembered."""
+    def forget(self, before: int, dropped: dict[int, Id]) -> None:
+        """Move rows that are no longer remembered to `dropped`."""
         while self.by_row and (row := next(iter(self.by_row))) < before:
-            value = self.by_row.pop(row)
+            dropped[row] = value = self.by_row[row]
+            del self.by_row[row]
             text = str(value)
             self.rows[text].remove(row)
             if not self.rows[text]:
                 del self.rows[text]
             self.n_numbers -= isinstance(value, int)
             self.n_letters -= len(text)
+
+    def before(self, first_row: int, dropped: dict[int, Id]) -> FeedbackBook:
+        """Return the book as before `first_row`, with what was dropped since; this one may be changed half-way."""
+        book = FeedbackBook()
+        for row, value in sorted((dropped | self.by_row).items()):
+            if row < first_row:
+                book.add(row, [value])
+        return book
 
     def verify(
         self, row_or_id: Any, label: Any, by: str | None, replace: bool, engine: Engine, form: VoteFormat
