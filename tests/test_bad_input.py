@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -16,9 +18,11 @@ from driftvote import (
     OrderError,
     SettingError,
     VoteError,
+    VoteFormatWarning,
     WindowGrid,
 )
 from driftvote.streams import simulate
+from driftvote.votes import FormatCheck, declare_votes
 
 SIGNED = np.random.default_rng(0).choice([-1, 1], size=(200, 3))
 
@@ -172,10 +176,9 @@ def test_wrong_width_says_who_is_expected():
         wide.update([1, 0, 1])
 
 
-def test_the_default_format_is_judged_once_and_only_on_a_large_first_batch():
+def test_the_default_format_is_judged_by_the_first_rows():
     assert len(AdaptiveLabelModel(votes="snorkel").label_stream(SIGNED)) == 200
     assert len(AdaptiveLabelModel(votes="signed").label_stream(SIGNED)) == 200
-    assert len(AdaptiveLabelModel().label_stream(SIGNED[:99])) == 99
     assert AdaptiveLabelModel().update(SIGNED[0]).window == 1
     later = AdaptiveLabelModel().fit([[0, 1, 1]])
     assert len(later.label_stream(SIGNED)) == 200
@@ -183,10 +186,55 @@ def test_the_default_format_is_judged_once_and_only_on_a_large_first_batch():
     # Cells that are empty are not written as -1, so nothing contradicts the format.
     frame = pd.DataFrame(np.where(SIGNED < 0, np.nan, 1), columns=["a", "b", "c"])
     assert len(AdaptiveLabelModel().label_stream(frame)) == 200
+    assert len(AdaptiveLabelModel().label_stream(frame[:20])) == 20
     with pytest.raises(VoteError, match="votes='signed'"):
         AdaptiveLabelModel().label_stream(pd.DataFrame(SIGNED, columns=["a", "b", "c"]))
     with pytest.raises(VoteError, match="votes='signed'"):
         AdaptiveLabelModel().label_stream([dict(zip("abc", row, strict=True)) for row in SIGNED.tolist()])
+
+
+def signed_votes(n, coverage):
+    draw = np.random.default_rng(3)
+    truth = draw.choice([-1, 1], n)
+    votes = np.where(draw.random((n, 5)) < 0.85, truth[:, None], -truth[:, None])
+    return np.where(draw.random((n, 5)) < coverage, votes, 0)
+
+
+@pytest.mark.parametrize(("n", "coverage"), [(2, 1.0), (50, 1.0), (99, 1.0), (100, 0.8), (300, 0.8)])
+def test_a_batch_of_signed_votes_is_pointed_out(n, coverage):
+    votes = signed_votes(n, coverage)
+    for data in (votes, pd.DataFrame(votes, columns=list("abcde")), votes.tolist()):
+        with pytest.warns(VoteFormatWarning, match=rf"the first {n} rows .* pass votes='signed'"):
+            AdaptiveLabelModel().label_stream(data)
+    for form in ("signed", "snorkel"):
+        AdaptiveLabelModel(votes=form).label_stream(votes)
+
+
+@pytest.mark.parametrize("coverage", [1.0, 0.8])
+@pytest.mark.parametrize("as_dict", [False, True])
+def test_single_rows_of_signed_votes_are_pointed_out_once(coverage, as_dict):
+    model, seen = AdaptiveLabelModel(), []
+    for number, row in enumerate(signed_votes(300, coverage).tolist(), 1):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.update(dict(zip("abcde", row, strict=True)) if as_dict else row)
+        seen += [number] * len(caught)
+    assert len(seen) == 1
+    assert seen[0] < (20 if coverage == 1.0 else 200)
+
+
+@pytest.mark.parametrize("coverage", ["rows", "random", "one-sided"])
+def test_snorkel_votes_are_not_doubted(coverage):
+    """Also where abstentions come together, where a class is rare, and where rules vote for one class only."""
+    for seed in range(20):
+        draw = np.random.default_rng(seed)
+        truth = (draw.random(300) < [0.5, 0.05][seed % 2]).astype(int)
+        votes = np.where(draw.random((300, 6)) < 0.8, truth[:, None], 1 - truth[:, None])
+        share = {"rows": draw.random((300, 1)), "random": 0.6, "one-sided": votes == np.arange(6) % 2}[coverage]
+        votes = np.where(draw.random((300, 6)) < share, votes, -1)
+        check = FormatCheck()
+        for begin, end in ((0, 40), (40, 41), (41, 300)):
+            check.look(declare_votes(), votes[begin:end], True, begin)
 
 
 def test_agreements_need_rows():

@@ -23,6 +23,7 @@ from driftvote.errors import (
     SettingError,
     StateError,
     VoteError,
+    VoteFormatWarning,
 )
 from driftvote.models import (
     AdaptiveLabelModel,
@@ -65,6 +66,7 @@ __all__ = [
     "StepCertificate",
     "Triplet",
     "VoteError",
+    "VoteFormatWarning",
     "Wawa",
     "WindowGrid",
     "WindowRule",

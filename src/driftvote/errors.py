@@ -15,6 +15,10 @@ class VoteError(DriftvoteError, ValueError):
     """Votes that contradict the declared format, or are not a table of votes at all."""
 
 
+class VoteFormatWarning(UserWarning):
+    """Votes that the assumed format most likely misreads; a declared format is never doubted."""
+
+
 class LabelerError(DriftvoteError, ValueError):
     """Too few labelers, or labelers that are unknown or named twice."""
 

@@ -88,13 +88,15 @@ def read_row(
     time_format: str | None = None,
 ) -> Batch:
     """A batch of one row: a sequence of votes, a dict {labeler: vote}, or a row of a frame."""
-    # `literal` matters only for many rows, so it is False here.
+    values: Any = None
     if type(row) is np.ndarray and row.ndim == 1:
-        codes = _encode_values(row.tolist(), form)
+        values = row.tolist()
     elif type(row) is dict:
-        codes = _encode_values(row.values(), form)
-    else:
-        codes = _encode_values(row, form) if type(row) is list or type(row) is tuple else None
+        values = row.values()
+    elif type(row) is list or type(row) is tuple:
+        values = row
+    codes = None if values is None else _encode_values(values, form)
+    literal = codes is not None and not form.declared and -1 in values  # matters only for a format that is assumed
     if codes is None:
         batch = _read_other_row(row, form, roster)
     elif type(row) is dict:
@@ -103,11 +105,11 @@ def read_row(
             names = unique_names(names)
             if roster.closed:
                 roster.joined_by(names)  # refuses an unknown name
-        batch = Batch(names, np.array([codes], form.dtype), False, None, RECORDS)
+        batch = Batch(names, np.array([codes], form.dtype), literal, None, RECORDS)
     else:
         if len(codes) != len(roster.names):
             roster.for_width(len(codes))  # refuses a width that does not fit
-        batch = Batch(None, np.array([codes], form.dtype), False)
+        batch = Batch(None, np.array([codes], form.dtype), literal)
     if time is not None:
         kind, value, written = read_one(time, time_format)
         batch.times = Times(kind, [value], form=written)

@@ -8,8 +8,9 @@ meant. So the format is declared, never guessed, and `VoteFormat.describe` shows
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftvote.arrays import Bools, Codes, Floats, Ints, code_dtype
-from driftvote.errors import LabelerError, SettingError, VoteError
+from driftvote.errors import LabelerError, SettingError, VoteError, VoteFormatWarning
 
 BAD = -2
 """The code of a value that is neither a class nor an abstention. It never reaches an engine."""
@@ -28,6 +29,8 @@ EMPTY_WORDS = frozenset(["", "NA", "N/A", "<NA>", "NaN", "nan", "null", "NULL"])
 """How programs write an empty cell. A word of these that is declared as a class is that class."""
 
 _CHECK_FROM = 100  # rows from which a first batch of only -1 and +1 is refused under the assumed format
+_PLAIN_FROM = 10  # single rows from which only -1 and +1 are pointed out
+_LOOK_AT = 1000  # first rows of a stream that are looked at
 _NARROW = 4096  # widest range of whole numbers that is encoded by a table with an entry for each number
 
 
@@ -372,6 +375,60 @@ def check_first_batch(form: VoteFormat, codes: Codes, literal: bool) -> None:
             f"the first {len(codes)} rows hold only -1 and +1, which the default format reads as abstentions"
             " and class 1; pass votes='signed' if -1 is the negative class, or votes='snorkel' to insist"
         )
+
+
+@dataclass
+class FormatCheck:
+    """Looks at the first rows of a stream in the assumed Snorkel format, and warns once if they look like signed votes.
+
+    Two classes meet on a row less often than by chance, because labelers agree; an abstention meets both of them. So if
+    -1 and +1 avoid each other, and both meet 0, then 0 is the abstention. `votes` counts the values -1, 0 and +1, and
+    `pairs` how often two of them meet: 0 and 1, -1 and 1, -1 and 0, and any.
+    """
+
+    rows: int = 0
+    done: bool = False
+    votes: Floats = field(default_factory=lambda: np.zeros(3))
+    pairs: Floats = field(default_factory=lambda: np.zeros(4))
+
+    def look(self, form: VoteFormat, codes: Codes, literal: bool, n_rows: int) -> None:
+        """Look at more rows, of which `n_rows` came before; `literal` says that abstentions were written as -1."""
+        if self.done or form.declared or form.n_classes != 2:
+            return
+        if n_rows == 0:
+            check_first_batch(form, codes, literal)
+        if n_rows != self.rows or n_rows >= _LOOK_AT:  # the stream began elsewhere, or is known well enough
+            self.done = True
+            return
+        self.rows += len(codes)
+        low, zero, one = ((codes == value).sum(axis=1).astype(np.float64) for value in (-1, 0, 1))
+        self.votes += [low.sum(), zero.sum(), one.sum()]
+        width = codes.shape[1]
+        self.pairs += [zero @ one, low @ one, low @ zero, len(codes) * width * (width - 1) / 2]
+        if not literal:  # cells that are empty are no sign of anything
+            return
+        only_signs = not self.votes[1] and self.votes[2] > 0 and (len(codes) > 1 or self.rows >= _PLAIN_FROM)
+        looks = len(codes) > 1 or self.rows & (self.rows - 1) == 0  # single rows: few looks, few false warnings
+        if only_signs or (looks and self._looks_signed(width)):
+            self.done = True
+            found = "only -1 and +1" if only_signs else "-1, 0 and +1, of which -1 and +1 look like the classes"
+            warnings.warn(
+                f"the first {self.rows} rows hold {found}; the default format reads -1 as an abstention; pass"
+                " votes='signed' if -1 is the negative class, or votes='snorkel' to insist",
+                VoteFormatWarning,
+                stacklevel=6,
+            )
+
+    def _looks_signed(self, width: int) -> bool:
+        """Whether -1 and +1 meet less often than 0 meets either, clearly more so than by chance."""
+        if not self.votes.all() or self.rows < _PLAIN_FROM or width < 2:
+            return False
+        low, zero, one = self.votes / self.votes.sum()
+        by_chance = 2.0 * self.pairs[3] * np.array([zero * one, low * one, low * zero])
+        ratio = self.pairs[:3] / by_chance
+        # Pairs on a row are not independent: a row of n votes counts as about n.
+        noise = np.maximum(ratio, 0.5) / by_chance * max(1.0, (width - 1) / 2.0)
+        return all(ratio[place] - ratio[1] > 2.5 * math.sqrt(noise[place] + noise[1]) for place in (0, 2))
 
 
 # -- labelers ----------------------------------------------------------------------------------

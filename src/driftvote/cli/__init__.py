@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from driftvote.cli.label import label, report
 from driftvote.cli.simulate import simulate
 from driftvote.cli.watch import watch
 from driftvote.core.jit import on_compilation
-from driftvote.errors import DriftvoteError
+from driftvote.errors import DriftvoteError, VoteFormatWarning
 
 COMPILING = "compiling for this machine; this happens once, and takes about half a minute"
 """Printed on a terminal when compilation starts."""
@@ -63,6 +64,7 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 def main() -> None:
     """Run the command line and exit; an error prints one line, never a traceback, and exits with code 2."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that temporary files are removed
+    warnings.showwarning = _show_warning
     if sys.stderr.isatty() and sys.argv[1:2] != ["compile"] and "--quiet" not in sys.argv:
         on_compilation(_print_once(COMPILING))
     try:
@@ -112,6 +114,14 @@ def _print_once(message: str) -> Callable[[str], None]:
             _print_error(message)
 
     return listen
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
+    """Print a warning about the votes as one line, with the options of a command; other warnings are not for users."""
+    if issubclass(category, VoteFormatWarning) and "--quiet" not in sys.argv:
+        _print_error(
+            str(message).replace("votes='signed'", "--votes signed").replace("votes='snorkel'", "--votes snorkel")
+        )
 
 
 def _exit_without_reader() -> None:

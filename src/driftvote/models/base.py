@@ -67,7 +67,7 @@ from driftvote.models.groups import Groups
 from driftvote.models.results import Explanation, LabeledStream, Step, accuracy_bands, explain_row
 from driftvote.randomness import fill_abstentions
 from driftvote.times import LastTime
-from driftvote.votes import Roster, VoteFormat, check_first_batch, declare_votes, show_names
+from driftvote.votes import FormatCheck, Roster, VoteFormat, check_first_batch, declare_votes, show_names
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame, IntoSeries
@@ -97,6 +97,7 @@ class Stream:
     ids: FeedbackBook = field(default_factory=FeedbackBook)
     last_time: LastTime = None
     before: Before | None = None  # while rows are learned: the way back
+    format_check: FormatCheck = field(default_factory=FormatCheck)
 
 
 class Before(NamedTuple):
@@ -401,8 +402,7 @@ class LabelModel:
         Drift events are added to `events`. If it is not read to its end, `_take_back` the rows.
         """
         stream, last_time = self._stream, self._stream.last_time
-        if stream.engine is None:
-            check_first_batch(self._form, batch.codes, batch.literal)
+        stream.format_check.look(self._form, batch.codes, batch.literal, self.n_rows)
         if batch.times is not None or batch.origin is not ARRAY:
             last_time = check_times(batch, last_time)
         if batch.names is None and batch.codes.shape[1] == len(stream.roster.names):
