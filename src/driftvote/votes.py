@@ -381,6 +381,8 @@ def check_first_batch(form: VoteFormat, codes: Codes, literal: bool) -> None:
 class FormatCheck:
     """Looks at the first rows of a stream in the assumed Snorkel format, and warns once if they look like signed votes.
 
+    `done` says that no more rows are looked at: from the start, if the format is declared.
+
     Two classes meet on a row less often than by chance, because labelers agree; an abstention meets both of them. So if
     -1 and +1 avoid each other, and both meet 0, then 0 is the abstention. `votes` counts the values -1, 0 and +1, and
     `pairs` how often two of them meet: 0 and 1, -1 and 1, -1 and 0, and any.
@@ -391,10 +393,13 @@ class FormatCheck:
     votes: Floats = field(default_factory=lambda: np.zeros(3))
     pairs: Floats = field(default_factory=lambda: np.zeros(4))
 
+    @classmethod
+    def of(cls, form: VoteFormat) -> FormatCheck:
+        """The check for a stream of votes in this format."""
+        return cls(done=form.declared or form.n_classes != 2)
+
     def look(self, form: VoteFormat, codes: Codes, literal: bool, n_rows: int) -> None:
         """Look at more rows, of which `n_rows` came before; `literal` says that abstentions were written as -1."""
-        if self.done or form.declared or form.n_classes != 2:
-            return
         if n_rows == 0:
             check_first_batch(form, codes, literal)
         if n_rows != self.rows or n_rows >= _LOOK_AT:  # the stream began elsewhere, or is known well enough

@@ -64,7 +64,8 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 def main() -> None:
     """Run the command line and exit; an error prints one line, never a traceback, and exits with code 2."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that temporary files are removed
-    warnings.showwarning = _show_warning
+    show: Any = _show_warning
+    warnings.showwarning = show
     if sys.stderr.isatty() and sys.argv[1:2] != ["compile"] and "--quiet" not in sys.argv:
         on_compilation(_print_once(COMPILING))
     try:
@@ -116,7 +117,7 @@ def _print_once(message: str) -> Callable[[str], None]:
     return listen
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Print a warning about the votes as one line, with the options of a command; other warnings are not for users."""
     if issubclass(category, VoteFormatWarning) and "--quiet" not in sys.argv:
         _print_error(

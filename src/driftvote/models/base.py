@@ -165,7 +165,8 @@ class LabelModel:
         self._lock, self._learning = threading.RLock(), False
         declared = Roster.declared(get("labelers"), estimator.min_labelers)
         self._groups = None if get("groups") is None else Groups(get("groups"))
-        self._stream = Stream(declared if self._groups is None else self._groups.roster(declared), declared)
+        roster = declared if self._groups is None else self._groups.roster(declared)
+        self._stream = Stream(roster, declared, format_check=FormatCheck.of(self._form))
         named = get("classes") is not None
         self._params = params | {
             "n_classes": None if named else self._form.n_classes,
@@ -402,7 +403,9 @@ class LabelModel:
         Drift events are added to `events`. If it is not read to its end, `_take_back` the rows.
         """
         stream, last_time = self._stream, self._stream.last_time
-        stream.format_check.look(self._form, batch.codes, batch.literal, self.n_rows)
+        if not stream.format_check.done:
+            n_rows = 0 if stream.engine is None else stream.engine.n_rows
+            stream.format_check.look(self._form, batch.codes, batch.literal, n_rows)
         if batch.times is not None or batch.origin is not ARRAY:
             last_time = check_times(batch, last_time)
         if batch.names is None and batch.codes.shape[1] == len(stream.roster.names):
