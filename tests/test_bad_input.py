@@ -22,7 +22,7 @@ from driftvote import (
     WindowGrid,
 )
 from driftvote.streams import simulate
-from driftvote.votes import FormatCheck, declare_votes
+from driftvote.votes import SignedVotesCheck, declare_votes
 
 SIGNED = np.random.default_rng(0).choice([-1, 1], size=(200, 3))
 
@@ -232,7 +232,7 @@ def test_snorkel_votes_are_not_doubted(coverage):
         votes = np.where(draw.random((300, 6)) < 0.8, truth[:, None], 1 - truth[:, None])
         share = {"rows": draw.random((300, 1)), "random": 0.6, "one-sided": votes == np.arange(6) % 2}[coverage]
         votes = np.where(draw.random((300, 6)) < share, votes, -1)
-        check = FormatCheck.of(declare_votes())
+        check = SignedVotesCheck.of(declare_votes())
         for begin, end in ((0, 40), (40, 41), (41, 300)):
             check.look(declare_votes(), votes[begin:end], True, begin)
 

@@ -378,7 +378,7 @@ def check_first_batch(form: VoteFormat, codes: Codes, literal: bool) -> None:
 
 
 @dataclass
-class FormatCheck:
+class SignedVotesCheck:
     """Looks at the first rows of a stream in the assumed Snorkel format, and warns once if they look like signed votes.
 
     `done` says that no more rows are looked at: from the start, if the format is declared.
@@ -394,7 +394,7 @@ class FormatCheck:
     pairs: Floats = field(default_factory=lambda: np.zeros(4))
 
     @classmethod
-    def of(cls, form: VoteFormat) -> FormatCheck:
+    def of(cls, form: VoteFormat) -> SignedVotesCheck:
         """The check for a stream of votes in this format."""
         return cls(done=form.declared or form.n_classes != 2)
 

@@ -67,7 +67,7 @@ from driftvote.models.groups import Groups
 from driftvote.models.results import Explanation, LabeledStream, Step, accuracy_bands, explain_row
 from driftvote.randomness import fill_abstentions
 from driftvote.times import LastTime
-from driftvote.votes import FormatCheck, Roster, VoteFormat, check_first_batch, declare_votes, show_names
+from driftvote.votes import Roster, SignedVotesCheck, VoteFormat, check_first_batch, declare_votes, show_names
 
 if TYPE_CHECKING:
     from narwhals.typing import IntoDataFrame, IntoSeries
@@ -97,7 +97,7 @@ class Stream:
     ids: FeedbackBook = field(default_factory=FeedbackBook)
     last_time: LastTime = None
     before: Before | None = None  # while rows are learned: the way back
-    format_check: FormatCheck = field(default_factory=FormatCheck)
+    format_check: SignedVotesCheck = field(default_factory=SignedVotesCheck)
 
 
 class Before(NamedTuple):
@@ -166,7 +166,7 @@ class LabelModel:
         declared = Roster.declared(get("labelers"), estimator.min_labelers)
         self._groups = None if get("groups") is None else Groups(get("groups"))
         roster = declared if self._groups is None else self._groups.roster(declared)
-        self._stream = Stream(roster, declared, format_check=FormatCheck.of(self._form))
+        self._stream = Stream(roster, declared, format_check=SignedVotesCheck.of(self._form))
         named = get("classes") is not None
         self._params = params | {
             "n_classes": None if named else self._form.n_classes,
