@@ -68,6 +68,7 @@ class VoteFormat:
     classes: tuple[Hashable, ...]
     abstain: Hashable
     declared: bool
+    fold_case: bool = False  # cells of files that differ from a class only in case are that class
 
     @property
     def n_classes(self) -> int:
@@ -83,6 +84,10 @@ class VoteFormat:
     @cached_property
     def _by_text(self) -> dict[str, int]:
         return {str(value): code for value, code in self.codes.items() if value is not None}
+
+    @cached_property
+    def _by_folded_text(self) -> dict[str, int]:
+        return {text.casefold(): code for text, code in self._by_text.items()} if self.fold_case else {}
 
     # -- values to codes -----------------------------------------------------------------------
 
@@ -118,6 +123,8 @@ class VoteFormat:
                 return self._by_text[text]
             if text in EMPTY_WORDS:
                 return -1
+            if self.fold_case and text.casefold() in self._by_folded_text:
+                return self._by_folded_text[text.casefold()]
             number = parse_number(text)
             return BAD if number is None else self._by_text.get(str(number), BAD)
         if is_missing(value):
@@ -309,6 +316,28 @@ class VoteFormat:
         """
         source = {"snorkel": "Snorkel format", "signed": "signed format"}.get(self.name, "classes")
         return f"{self.describe_values()} ({source}, {'declared' if self.declared else 'assumed'})"
+
+
+def find_similar(classes: Sequence[Hashable]) -> list[list[str]]:
+    """Groups of text classes that differ only in case or in surrounding blanks.
+
+    >>> find_similar(["no", "No", "yes", "yes ", "maybe", 3])
+    [['no', 'No'], ['yes', 'yes ']]
+    """
+    groups: dict[str, list[str]] = {}
+    for value in classes:
+        if isinstance(value, str):
+            groups.setdefault(value.strip().casefold(), []).append(value)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def fold_case(form: VoteFormat) -> VoteFormat:
+    """The format for cells whose case does not matter; classes that differ only in case are refused."""
+    similar = find_similar([*form.classes, form.abstain])
+    if similar:
+        names = " and ".join(repr(name) for name in similar[0])
+        raise SettingError(f"classes {names} differ only in case, which does not count here; name one of them")
+    return replace(form, fold_case=True)
 
 
 def declare_votes(

@@ -83,7 +83,7 @@ def check_file(votes: InputOptions, model: ModelOptions, options: CheckOptions) 
         with rows_done("checking", options.quiet) as listen:
             for rows in read_ahead(file.batches(typed=True)):
                 labeled = labeler.label(rows)
-                totals.add(labeled, rows.gold)
+                totals.add(labeled, rows)
                 doubtful = np.append(doubtful, labeled.needs_review(options.review_below))[-options.last :]
                 events += labeled.events
                 listen(totals.rows, file.table.done())

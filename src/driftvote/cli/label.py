@@ -41,6 +41,7 @@ from driftvote.cli.state import SavedModels, hash_file
 from driftvote.drift.events import DriftEvent
 from driftvote.errors import DriftvoteError
 from driftvote.files.atomic import WholeFiles
+from driftvote.files.classes import rare_classes
 from driftvote.files.rows import VoteRows
 from driftvote.files.table import format_of
 from driftvote.files.write import Writer, closing_writer, open_writer
@@ -169,7 +170,7 @@ def _label_all(
         rows, labeled = item
         if writer is not None:
             writer.write(columns.batch(labeled, rows.kept))
-        totals.add(labeled, rows.gold)
+        totals.add(labeled, rows)
 
     with (
         rows_done("labeling", options.quiet) as listen,
@@ -256,6 +257,7 @@ class LabelTotals:
         self.file = file
         self.rows = 0
         self.counts = np.zeros(file.form.n_classes + 1, np.int64)  # rows by class; ties last
+        self.votes = np.zeros(file.form.n_classes, np.int64)  # by class, where classes were found in the file
         self.review = 0
         self.n_events = 0
         self.events: list[tuple[Hashable, DriftEvent]] = []  # the latest ones, with the name of their stream
@@ -263,8 +265,11 @@ class LabelTotals:
         self._gold_rows = self._right = 0.0
         self._start = time.perf_counter()
 
-    def add(self, labeled: LabeledBatch, gold: Any) -> None:
-        """Count a batch; `gold` holds true class codes, -1 where unknown."""
+    def add(self, labeled: LabeledBatch, rows: VoteRows) -> None:
+        """Count a batch of labels and the rows that they are of."""
+        gold = rows.gold  # true class codes, -1 where unknown
+        if not self.file.declared:
+            self.votes += np.bincount(rows.codes.ravel().astype(np.int64) + 1, minlength=len(self.votes) + 1)[1:]
         codes, n_classes = labeled.codes, self.file.form.n_classes
         self.rows += len(codes)
         self.counts += np.bincount(np.where(codes < 0, n_classes, codes), minlength=n_classes + 1)
@@ -295,7 +300,10 @@ class LabelTotals:
             "seconds": round(seconds, 3),
             "rows_per_second": round(self.rows / seconds) if seconds else None,
             "outputs": {key: str(path) for key, path in (outputs or {}).items() if path is not None},
-            "notes": list(self.file.notes),
+            "notes": [
+                *self.file.notes,
+                *([] if self.file.declared else rare_classes(self.file.form, self.votes.tolist())),
+            ],
         }
         if self._gold_rows:
             summary["gold"] = {"rows": int(self._gold_rows), "accuracy": self._right / self._gold_rows}

@@ -78,6 +78,7 @@ class InputOptions(FileOptions, FormatOptions):
     """A file of votes: its columns, the order of its rows, and how votes are written."""
 
     file: str
+    fold_case: bool = False
     sort: bool = False
     only: Name = None
 
@@ -233,6 +234,7 @@ _INPUT_INFOS = {
     "in_order": option("--in-order", help="One vote a line, without --time: lines are in time order.", panel=_COLUMNS),
     "classes": option("--classes", help="Class values in order: ham,spam.", panel=_VOTES),
     "abstain": option("--abstain", help="Value that means no vote; an empty cell always does.", panel=_VOTES),
+    "fold_case": option("--fold-case", help="Read Yes, YES and yes as one class.", panel=_VOTES),
     "votes": option("--votes", help="snorkel (0..K-1, -1 is no vote) or signed (-1, +1, 0 is no vote).", panel=_VOTES),
     "n_classes": option("--n-classes", help="Number of classes with --votes snorkel.", panel=_VOTES),
     "format": option("--from", help="Format. Default: by the ending of the name.", panel=_FILE),

@@ -23,7 +23,7 @@ from driftvote.files.rows import Roles, TimeColumn, VoteRows, WideReader, find_r
 from driftvote.files.table import Table, open_table
 from driftvote.inputs import Batch, Origin
 from driftvote.models import LabeledStream, LabelModel
-from driftvote.votes import VoteFormat
+from driftvote.votes import VoteFormat, fold_case
 
 # -- reading -------------------------------------------------------------------------------------
 
@@ -89,7 +89,9 @@ def open_votes(options: InputOptions, form: VoteFormat | None = None, min_labele
         known, notes = declared or _stored_format(table, options), list[str]()
         if known is None:
             columns = [roles.label] if roles.long else list(roles.labelers)
-            known, notes = find_format(table, columns, options.abstain)
+            known, notes = find_format(table, columns, options.abstain, options.fold_case)
+        elif options.fold_case:
+            known = fold_case(known)
         yield VoteFile(options, table, roles, known, declared is not None, tuple(notes))
 
 

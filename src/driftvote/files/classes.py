@@ -13,10 +13,16 @@ from typing import Any
 
 from driftvote.errors import DriftvoteError, VoteError
 from driftvote.files.table import Table, quote_names
-from driftvote.votes import EMPTY_WORDS, VoteFormat, declare_votes, parse_number
+from driftvote.votes import EMPTY_WORDS, VoteFormat, declare_votes, find_similar, fold_case, parse_number
 
 MOST = 1000
 """Classes that are found without being declared; more must be declared."""
+
+MANY = 20
+"""Classes above which their number is pointed out."""
+
+RARE = 0.001
+"""Share of the votes below which a class that was found is pointed out."""
 
 CHECK_FROM = 20
 """Rows from which a column with hardly a value twice is refused as a labeler."""
@@ -54,7 +60,7 @@ class ColumnValues:
     name: str
     low: int | None = None
     high: int | None = None
-    texts: dict[str, None] = field(default_factory=dict)  # in order of appearance
+    texts: dict[str, int] = field(default_factory=dict)  # in order of appearance, with how often they occur
     fraction: Any = None
     has_zero: bool | None = False  # None if it is not known
 
@@ -63,8 +69,8 @@ class ColumnValues:
         self.low = low if self.low is None else min(self.low, low)
         self.high = high if self.high is None else max(self.high, high)
 
-    def add(self, value: Any, abstain: str | None) -> None:
-        """Add one value, unless it is empty or the abstention."""
+    def add(self, value: Any, abstain: str | None, count: int = 1) -> None:
+        """Add a value that occurs so often, unless it is empty or the abstention."""
         if isinstance(value, bool):
             self.add_range(int(value), int(value))
             return
@@ -73,15 +79,17 @@ class ColumnValues:
             return
         number = parse_number(text)
         if number is None:
-            self.texts.setdefault(text)
+            self.texts[text] = self.texts.get(text, 0) + count
         elif isinstance(number, float):
             self.fraction = self.fraction or text
         elif str(number) != abstain:
             self.add_range(number, number)
 
 
-def find_format(table: Table, names: Sequence[str], abstain: str | None) -> tuple[VoteFormat, list[str]]:
-    """The format of votes in these columns, and notes for the user."""
+def find_format(
+    table: Table, names: Sequence[str], abstain: str | None, folded: bool = False
+) -> tuple[VoteFormat, list[str]]:
+    """The format of votes in these columns, and notes for the user; `folded`: case does not matter."""
     columns = {name: ColumnValues(name) for name in names}
     limits = {name: table.limits(name) for name in names}
     for name, ends in limits.items():
@@ -96,8 +104,12 @@ def find_format(table: Table, names: Sequence[str], abstain: str | None) -> tupl
         raise _no_votes(table, names)
     _refuse_mixtures(table, values)
     if any(column.texts for column in values):
-        return _text_format(table, values, abstain)
-    return _number_format(table, values, abstain), []
+        form, notes = _text_format(table, values, abstain, folded)
+    else:
+        form, notes = _number_format(table, values, abstain), []
+    if form.n_classes > MANY:
+        notes.append(f"note: {form.n_classes} classes were found; if some are mistakes, declare --classes")
+    return form, notes
 
 
 def _collect(
@@ -124,10 +136,10 @@ def _collect(
                     column.add_range(ends["min"], ends["max"])
                     column.has_zero = column.has_zero or pc.any(pc.equal(array, 0)).as_py()
                 continue
-            values = pc.unique(array)  # a dictionary may name more than occurs
+            values = pc.value_counts(array)  # a dictionary may name more than occurs
             if len(values) <= MOST:
-                for value in values.to_pylist():
-                    column.add(value, abstain)
+                for pair in values.to_pylist():
+                    column.add(pair["values"], abstain, pair["counts"])
             if len(values) > MOST or len(column.texts) > MOST:
                 raise _too_many(table, name)
 
@@ -186,8 +198,20 @@ def _refuse_strangers(table: Table, texts: list[ColumnValues]) -> None:
             )
 
 
-def _text_format(table: Table, columns: list[ColumnValues], abstain: str | None) -> tuple[VoteFormat, list[str]]:
-    classes = sorted({text for column in columns for text in column.texts})
+def _text_format(
+    table: Table, columns: list[ColumnValues], abstain: str | None, folded: bool
+) -> tuple[VoteFormat, list[str]]:
+    counts: dict[str, int] = {}
+    for column in columns:
+        for text, count in column.texts.items():
+            counts[text] = counts.get(text, 0) + count
+    classes = sorted(counts)
+    similar = find_similar(classes)
+    if folded:  # the spelling that occurs most often names the class
+        if abstain is not None:
+            classes = [name for name in classes if name.casefold() != abstain.strip().casefold()]
+        others = {name for group in similar for name in group if name != max(group, key=lambda name: counts[name])}
+        classes = [name for name in classes if name not in others]
     if len(classes) > MOST:
         raise _too_many(table, max(columns, key=lambda column: len(column.texts)).name)
     if len(classes) == 1:
@@ -199,6 +223,13 @@ def _text_format(table: Table, columns: list[ColumnValues], abstain: str | None)
         for name in classes
         if name.lower() in ABSTAIN_WORDS
     ]
+    if folded:
+        return fold_case(declare_votes(classes=classes, abstain=abstain)), notes
+    for group in similar:
+        names = ", ".join(f"{name!r} ({counts[name]:,})" for name in group)
+        notes.append(
+            f"note: {names} differ only in case and are {len(group)} classes; pass --fold-case to read them as one"
+        )
     return declare_votes(classes=classes, abstain=abstain), notes
 
 
@@ -227,6 +258,20 @@ def _number_format(table: Table, columns: list[ColumnValues], abstain: str | Non
     if low >= 1 and high >= 2:
         return declare_votes(classes=list(range(low, high + 1)))
     return declare_votes(n_classes=max(2, high + 1))
+
+
+def rare_classes(form: VoteFormat, votes: Sequence[int]) -> list[str]:
+    """A note about classes that hardly occur, from the number of votes for each class."""
+    total = sum(votes)
+    rare = [(value, count) for value, count in zip(form.classes, votes, strict=True) if count < RARE * total]
+    if not rare or total < 1 / RARE:
+        return []
+    some = ", ".join(f"{value!r} ({count:,})" for value, count in rare[:6])
+    more = "" if len(rare) <= 6 else f" and {len(rare) - 6} more"
+    return [
+        f"note: of {total:,} votes, under {RARE:.1%} are for {some}{more}; if that is a mistake, correct it, or declare"
+        " --classes"
+    ]
 
 
 def _find_place(table: Table, name: str, value: str) -> str:
