@@ -12,6 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel
+from driftvote.files import long
 from driftvote.streams import SCENARIOS, scenario
 from test_files_bad import refused
 
@@ -82,16 +83,42 @@ def test_verified_classes_are_learned_from_and_come_out(tmp_path):
         (["compare", "v.csv"], "goes with label, report and check"),
         (["convert", "v.csv", "w.parquet"], "goes with label, report and check"),
         (["label", "v.csv", "-o", "l.csv", "--model", "majority"], "does not learn from verified labels"),
-        (
-            ["label", "v.csv", "-o", "l.csv", "--task", "a", "--labeler", "b", "--label", "c"],
-            "a column for each labeler",
-        ),
     ],
 )
 def test_verified_classes_where_nobody_learns_from_them(tmp_path, monkeypatch, capsys, command, says):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "v.csv").write_text("a,b,c,seen\n0,1,1,1\n1,1,1,\n")
     assert says in refused(monkeypatch, capsys, *command, "--gold-for-learning", "seen")
+
+
+def test_a_state_that_does_not_learn_from_verified_classes_says_so(tmp_path, monkeypatch, capsys):
+    (tmp_path / "v.csv").write_text("a,b,c,seen\n0,1,1,1\n1,1,1,\n")
+    state = ["--state", tmp_path / "s.npz"]
+    invoke("label", tmp_path / "v.csv", "-o", tmp_path / "l.csv", "--drop", "seen", "--model", "majority", *state)
+    command = ["label", tmp_path / "v.csv", "-o", tmp_path / "m.csv", "--gold-for-learning", "seen", "--again", *state]
+    assert "does not learn from verified labels" in refused(monkeypatch, capsys, *command)
+
+
+@pytest.mark.parametrize("external", [False, True], ids=["in memory", "duckdb"])
+def test_any_line_of_a_task_may_verify_it(tmp_path, monkeypatch, capsys, external):
+    if external:
+        monkeypatch.setattr(long, "IN_MEMORY", 10)
+    lines = [f"t{row},{name},{'ny'[(row + (name == 'c')) % 2]},{row}," for row in range(20) for name in "abcd"]
+    lines[6] += "n"  # the third line of t1, which most call y
+    (tmp_path / "v.csv").write_text("task,who,vote,at,seen\n" + "".join(f"{line}\n" for line in lines))
+    names = ["--task", "task", "--labeler", "who", "--label", "vote", "--time", "at"]
+    for option in ("--gold-for-learning", "--gold"):
+        out = tmp_path / f"l{option}.csv"
+        done = invoke("label", tmp_path / "v.csv", "-o", out, *names, option, "seen", "--json")
+        found = read_back(out).to_pylist()
+        assert [row["seen"] for row in found] == ["", "n", *[""] * 18]
+        label = (found[1]["label"], found[1]["probability"])
+        assert label == ("n", 1.0) if option == "--gold-for-learning" else label[0] == "y"
+        assert ("gold" in json.loads(done.output)) == (option == "--gold")
+    lines[4] += "y"
+    (tmp_path / "v.csv").write_text("task,who,vote,at,seen\n" + "".join(f"{line}\n" for line in lines))
+    said = refused(monkeypatch, capsys, "label", tmp_path / "v.csv", "-o", tmp_path / "x.csv", *names, "--gold", "seen")
+    assert "line 8, column 'seen': task 't1' is 'n' here, and 'y' in line 6; keep one of them" in said
 
 
 def test_compare_refuses_nonsense(tmp_path, monkeypatch, capsys):

@@ -49,7 +49,6 @@ OPTIONS: dict[str, list[str]] = {
 }
 
 REFUSED = {
-    ("verified", "long"): "--gold-for-learning goes with a column for each labeler",
     ("verified", "model"): "does not learn from verified labels",
     ("labelers", "long"): "--labelers names the columns of a wide file",
     ("stream", "report"): "a report is about one stream; select it with --only VALUE",
@@ -58,6 +57,7 @@ REFUSED = {
 
 PAIRS = [(), *((name,) for name in OPTIONS), *combinations(OPTIONS, 2)]
 TRIPLES = list(combinations(["sort", "stream", "only", "verified", "long", "state", "csv"], 3))
+VERIFIED = [("verified", "state", *more) for size in (2, 3) for more in combinations(["sort", "stream", "long"], size)]
 
 
 def make_votes() -> dict[str, np.ndarray]:
@@ -179,7 +179,7 @@ def make_model(chosen: set[str]) -> LabelModel:
     return AdaptiveLabelModel(classes=CLASSES, labelers=LABELERS, **settings)
 
 
-@pytest.mark.parametrize("names", [*PAIRS, *TRIPLES], ids=lambda names: "+".join(names) or "none")
+@pytest.mark.parametrize("names", [*PAIRS, *TRIPLES, *VERIFIED], ids=lambda names: "+".join(names) or "none")
 def test_options_mean_the_same_together(tmp_path, monkeypatch, names):
     monkeypatch.setattr(Table, "batch_rows", 53)  # several batches
     monkeypatch.setattr(long, "BATCH", 47)

@@ -151,7 +151,8 @@ def make_labeler(
     """A labeler with the models of the state, and new ones for other streams; wrong settings are refused."""
     fresh = model.make(file.form)
     if file.roles.verified is not None:
-        fresh.check_learns_from_verified()
+        for each in (fresh, *saved.models.values()):
+            each.check_learns_from_verified()
     if saved.models and state is not None and not model.are_default:
         saved.check_settings(model, state)
     keep = {"keep_models": True} if state is not None else {}

@@ -195,6 +195,8 @@ class LongReader:
         self._times: Times | None = None  # of the first batch
         self._types: dict[str, Any] = {}
         self._literal = False
+        truth = {"gold": roles.gold, "verified": roles.verified}
+        self._truth = {role: name for role, name in truth.items() if name is not None}
 
     def __iter__(self) -> Iterator[VoteRows]:
         keys = ["stream", "task"] if self.roles.stream else ["task"]
@@ -210,12 +212,12 @@ class LongReader:
         yield self._join(waiting)
 
     def _lines(self) -> Iterator[Any]:
-        """Votes as plain columns: line, task, labeler, code, time; and shown_time, stream, gold, shown_gold."""
+        """Votes as plain columns: line, task, labeler, code, time; and shown_time, stream, gold and verified."""
         roles = self.roles
-        votes = [name for name in (roles.labeler, roles.label, roles.gold) if name]
+        votes = [name for name in (roles.labeler, roles.label, roles.gold, roles.verified) if name]
         others = [name for name in (roles.task, roles.time, roles.stream) if name]
         first = 0
-        for batch in self.table.batches([*votes, *others], set(votes)):
+        for batch in self.table.batches(list(dict.fromkeys([*votes, *others])), set(votes)):
             if batch.num_rows:
                 yield self._flatten(batch, first)
             first += batch.num_rows
@@ -244,10 +246,10 @@ class LongReader:
         if roles.stream:
             stream = self._filled(plain_column(batch.column(roles.stream)), roles.stream, first)
             columns["stream"] = self._pack("stream", stream)
-        if roles.gold:
-            gold, _ = encode_cells(self.table, self.form, [batch.column(roles.gold)], [roles.gold], rows)
-            columns["gold"] = pa.array(gold[:, 0])
-            columns["shown_gold"] = self._pack("shown_gold", plain_column(batch.column(roles.gold)))
+        for role, name in self._truth.items():
+            known, _ = encode_cells(self.table, self.form, [batch.column(name)], [name], rows)
+            columns[role] = pa.array(known[:, 0].copy())
+            columns[f"shown_{role}"] = self._pack(f"shown_{role}", plain_column(batch.column(name)))
         return pa.RecordBatch.from_pydict(columns)
 
     def _pack(self, name: str, array: Any) -> Any:
@@ -294,8 +296,11 @@ class LongReader:
             columns[roles.time] = self._unpack("shown_time", lines, latest)
         if roles.stream:
             columns[roles.stream] = self._unpack("stream", lines, starts)
-        if roles.gold:
-            columns[roles.gold] = self._unpack("shown_gold", lines, starts)
+        known = {}
+        for role, name in self._truth.items():
+            places = self._known_lines(lines, row_of, starts, role)
+            known[role] = lines.column(role).to_numpy()[places]
+            columns[name] = self._unpack(f"shown_{role}", lines, places)
         return VoteRows(
             rows=lines.column("line").to_numpy()[starts],
             labelers=tuple(self.labelers),
@@ -304,8 +309,30 @@ class LongReader:
             kept=make_record_batch([columns[name] for name in roles.kept], roles.kept, len(starts)),
             times=replace(self._times, values=done),
             streams=columns[roles.stream] if roles.stream else None,
-            gold=lines.column("gold").to_numpy()[starts] if roles.gold else None,
+            **known,
         )
+
+    def _known_lines(self, lines: Any, row_of: Ints, starts: Ints, role: str) -> Ints:
+        """The line of each task that holds its true class, the first one if none does; any line of the task may.
+
+        Lines that contradict each other are refused.
+        """
+        codes = lines.column(role).to_numpy()
+        found = np.flatnonzero(codes >= 0)
+        tasks, first = np.unique(row_of[found], return_index=True)
+        places = starts.copy()
+        places[tasks] = found[first]
+        wrong = found[codes[found] != codes[places[row_of[found]]]]
+        if len(wrong):
+            here, before = int(wrong[0]), int(places[row_of[wrong[0]]])
+            values = [self.form.decode_one(int(codes[line])) for line in (here, before)]
+            where, earlier = (self.table.place(lines.column("line")[line].as_py()) for line in (here, before))
+            raise VoteError(
+                f"{self.table.shown}: {where}, column {self._truth[role]!r}: task"
+                f" {self._unpack('task', lines, [here])[0].as_py()!r} is {values[0]!r} here, and {values[1]!r} in"
+                f" {earlier}; keep one of them"
+            )
+        return places
 
     def _repeated_vote(self, lines: Any, again: int, before: int) -> VoteError:
         again_at, before_at = (self.table.place(lines.column("line")[line].as_py()) for line in (again, before))

@@ -101,10 +101,6 @@ def _find_labelers(table: Table, options: FileOptions, other_roles: set[str]) ->
 
 
 def _find_long_roles(table: Table, options: FileOptions) -> Roles:
-    if options.verified:
-        raise table.error(
-            "--gold-for-learning goes with a column for each labeler; convert the file first: driftvote convert"
-        )
     for option, name in (("--task", options.task), ("--labeler", options.labeler), ("--label", options.label)):
         if name is None:
             raise table.error(f"one vote a line needs --task, --labeler and --label; {option} is missing")
@@ -112,14 +108,15 @@ def _find_long_roles(table: Table, options: FileOptions) -> Roles:
         raise table.error(
             "--labelers names the columns of a wide file; with one vote a line they are the values of --labeler"
         )
-    columns = [options.task, options.labeler, options.label, options.time, options.stream, options.gold]
-    table.require([*columns, *options.text])
-    _refuse_containers(table, [options.task, options.labeler, options.label, options.gold])
-    names = [name for name in columns if name is not None]
+    columns = [options.task, options.labeler, options.label, options.time, options.stream]
+    truth = [options.gold, options.verified]
+    table.require([*columns, *truth, *options.text])
+    _refuse_containers(table, [options.task, options.labeler, options.label, *truth])
+    names = [name for name in columns if name is not None] + sorted({name for name in truth if name is not None})
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if twice:
         raise table.error(f"column {twice!r} is named twice; give it one role")
-    kept = (options.stream, options.task, options.time, options.gold)
+    kept = dict.fromkeys((options.stream, options.task, options.time, *truth))
     return Roles(
         labelers=(),
         kept=tuple(name for name in kept if name and name not in options.drop),
@@ -128,6 +125,7 @@ def _find_long_roles(table: Table, options: FileOptions) -> Roles:
         id=options.task,
         stream=options.stream,
         gold=options.gold,
+        verified=options.verified,
         task=str(options.task),
         labeler=str(options.labeler),
         label=str(options.label),
