@@ -40,7 +40,8 @@ class SavedModels:
                 f"{path}: this is the state of {found}, and the command asks for {asked}; use another state file"
             )
         models = {name: LabelModel.from_state(*state, name=str(path)) for name, state in states.items()}
-        return cls(models, common.get("last_input"))
+        last_input = common.get("last_input")
+        return cls(models, last_input if isinstance(last_input, dict) else None)
 
     def write(self, file: BinaryIO) -> None:
         """Write the models into an open file."""

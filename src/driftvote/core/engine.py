@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ from driftvote.core.label_models.interface import (
 )
 from driftvote.core.patterns import few_keys
 from driftvote.core.state import (
+    ALL_PAST,
     Classes,
     StreamState,
     add_row,
@@ -53,6 +55,7 @@ from driftvote.core.windows import (
     current_window,
     explain_choice,
 )
+from driftvote.errors import StateError
 
 NO_CLASSES: Ints = np.empty(0, np.int64)
 """No row of a chunk is verified."""
@@ -686,25 +689,40 @@ class Engine:
         return state | {f"fit_{name}": part for name, part in self._fit._asdict().items()}
 
     def restore(self, arrays: Arrays) -> None:
-        """Take over a saved state."""
-        check_array(arrays, "clock", np.int64, (1,))
-        seen, n = int(arrays["clock"][0]), self.n_labelers
+        """Take over a saved state. Kernels check nothing, so every value is checked here."""
+        n, n_classes = self.n_labelers, self.panel.n_classes
+        check_array(arrays, "clock", np.int64, (1,), 1, ALL_PAST)
+        seen = int(arrays["clock"][0])
         n_rows = min(seen, len(self._state.ring))
-        check_array(arrays, "rows", code_dtype(self.panel.n_classes), (n_rows, n))
-        check_array(arrays, "verified", np.int16, (n_rows,))
-        for name, part in self._fit._asdict().items():
-            check_array(arrays, f"fit_{name}", part.dtype, part.shape)
-        if "floors" in arrays:
-            check_array(arrays, "floors", np.int64, (len(arrays["floors"]), 2))
-            self._floors = [Floor(*floor) for floor in arrays["floors"].tolist()]
+        lowest = -1 - n_classes if self.panel.diluted else -1
+        check_array(arrays, "rows", code_dtype(n_classes), (n_rows, n), lowest, n_classes - 1)
+        check_array(arrays, "verified", np.int16, (n_rows,), -1, n_classes - 1)
+        floors = self._check_floors(arrays, seen)
+        check_fit(arrays, self.panel.estimator, n, n_classes)
+        check_array(arrays, "fit_window", np.int64, (1, 1), 0, seen)
+        check_array(arrays, "fit_votes", np.int64, (1, n), 0, int(arrays["fit_window"][0, 0]))
         if not self.keeps_rows:
-            check_array(arrays, "totals", np.int64, self._state.now.shape)
+            most = (n_classes - 1) * seen
+            check_array(arrays, "totals", np.int64, self._state.now.shape, -most, most)
+        if self._schedule.gated:
+            check_array(arrays, "follows", np.int64, (1,), 0, 1)
+        self._floors = floors
         self._set_rows(seen, arrays["rows"], arrays["verified"], arrays.get("totals"))
         if self._schedule.gated:
-            check_array(arrays, "follows", np.int64, (1,))
             self._state.follows[:] = arrays["follows"]
         kind = type(self._fit)
         self._set_fit(kind(*(arrays[f"fit_{name}"].copy() for name in self._fit._fields)))
+
+    def _check_floors(self, arrays: Arrays, seen: int) -> list[Floor]:
+        """Return the floors of a saved state: each takes effect at a row that was seen, and leaves it in the window."""
+        if "floors" not in arrays:
+            return []
+        check_array(arrays, "floors", np.int64, (len(arrays["floors"]), 2), 0, seen)
+        floors = [Floor(*floor) for floor in arrays["floors"].tolist()]
+        in_order = all(one.row <= two.row and one.first <= two.first for one, two in pairwise(floors))
+        if not in_order or any(floor.first >= floor.row for floor in floors) or not self.keeps_rows:
+            raise StateError("the state's array 'floors' holds rows out of order")
+        return floors
 
     def _set_rows(self, seen: int, rows: Codes, verified: Classes, totals: Ints | None) -> None:
         """Be at row `seen` of a stream whose remembered rows are these, or whose totals are, if none are kept."""
@@ -714,6 +732,13 @@ class Engine:
         else:
             self._state.now[:] = totals
             self._state.clock[:] = seen
+
+
+def check_fit(arrays: Arrays, estimator: Estimator, n_labelers: int, n_classes: int) -> None:
+    """Refuse a saved fit that is not one of this label model for so many labelers and classes; nothing is allocated."""
+    for name, part in estimator.empty_fits(0, n_labelers, n_classes)._asdict().items():
+        low, high = estimator.fit_range if part.dtype == np.float64 else (-np.inf, np.inf)
+        check_array(arrays, f"fit_{name}", part.dtype, (1, *part.shape[1:]), low, high)
 
 
 def estimate_rows(estimator: Estimator, rows: Codes, n_classes: int, diluted: bool = False) -> Estimates:

@@ -308,8 +308,15 @@ def agreement_matrix(sums: Ints, n_labelers: int, window: int, n_classes: int) -
     return matrix
 
 
-def check_array(arrays: Arrays, name: str, like: np.dtype[np.generic] | type, shape: tuple[int, ...]) -> None:
-    """Refuse a saved state whose array `name` cannot belong to this model."""
+def check_array(
+    arrays: Arrays,
+    name: str,
+    like: np.dtype[np.generic] | type,
+    shape: tuple[int, ...],
+    low: float = -np.inf,
+    high: float = np.inf,
+) -> None:
+    """Refuse a saved state whose array `name` cannot belong to this model: of another type, shape or range."""
     if name not in arrays:
         raise StateError(f"the state lacks the array {name!r}")
     array = arrays[name]
@@ -317,3 +324,5 @@ def check_array(arrays: Arrays, name: str, like: np.dtype[np.generic] | type, sh
         raise StateError(
             f"the state's array {name!r} is {array.dtype} of shape {array.shape}, not {np.dtype(like)} of shape {shape}"
         )
+    if array.size and not (array.min() >= low and array.max() <= high and np.isfinite(array).all()):  # NaN is neither
+        raise StateError(f"the state's array {name!r} holds values out of range: from {array.min()} to {array.max()}")

@@ -20,6 +20,7 @@ from driftvote.arrays import Arrays, Bools, Codes, Floats, Ints, code_dtype
 from driftvote.core.engine import estimate_rows
 from driftvote.core.jit import inner, jit
 from driftvote.core.label_models import Mixture
+from driftvote.core.state import check_array
 from driftvote.drift.bands import AccuracyEstimate
 from driftvote.drift.diagnosis import SIDE_ROWS, Change, EstimateFunction, Finding, diagnose, labeler_changes
 from driftvote.drift.events import BALANCE as BALANCE_EVENT
@@ -129,7 +130,14 @@ class BlockLog:
 
     def __init__(self, first: int = 0, entries: Sequence[tuple[int | None, Time]] = ()) -> None:
         self.first = first
-        self.entries = list(entries)
+        self.entries = [(window, time) for window, time in entries]
+
+    def fits(self, block: int) -> bool:
+        """Whether this can be the log at the end of so many blocks: windows and times of the last ones."""
+        return self.first + len(self.entries) in (self.first, block) and all(
+            type(window) in (int, type(None)) and type(time) in (int, float, str, type(None))
+            for window, time in self.entries
+        )
 
     def add(self, block: int, entries: Sequence[tuple[int | None, Time]]) -> None:
         """Add blocks from this one on; after a gap, earlier ones are dropped."""
@@ -353,21 +361,47 @@ class DriftDetector:
         return header, {name: np.array(part[index]) for name, (part, index) in self._parts(self.n_rows).items()}
 
     def restore(self, header: dict[str, Any], arrays: Arrays) -> None:
-        """Resume from what `to_state` returned, in a detector of the same settings and labelers."""
-        parts = self._parts(int(header["n_rows"]))
-        arrays = {"drift_shares": self._state.shares} | arrays  # states of 0.2.0 do not have it
+        """Resume from what `to_state` returned, in a detector of the same settings and labelers.
+
+        Kernels check nothing, so every value is checked here.
+        """
+        if header["n_rows"] != self.n_rows:
+            raise StateError(f"the state's detector has seen {header['n_rows']!r} rows, its model {self.n_rows}")
+        state, block, parts = self._state, self.n_rows // BLOCK, self._parts(self.n_rows)
+        arrays = {"drift_shares": state.shares} | arrays  # states of 0.2.0 do not have it
+        ranges = {
+            "drift_rows": (-1 - self.n_classes, self.n_classes - 1),
+            "drift_totals": (0, self.n_rows),
+            "drift_base": (0, self.n_rows),
+            "drift_born": (-1, block),
+            "drift_prior": (0.0, np.inf),
+            "drift_head": (0, block + 1 + len(state.kind)),
+            "drift_shares": (-1.0, 2.0),
+        }
         for name, (part, index) in parts.items():
-            array, room = arrays.get(name), part[index]
-            if array is None or array.dtype != room.dtype or array.shape != room.shape:
-                raise StateError(
-                    f"the state's array {name!r} must be {room.dtype} of shape {room.shape}; the state is damaged"
-                )
+            room = part[index]
+            check_array(arrays, name, room.dtype, room.shape, *ranges[name])
+        totals, base = arrays["drift_totals"], arrays["drift_base"]
+        start, stage, statistic, span = arrays["drift_head"].tolist()
+        # A change is found in blocks after the beginning of the episode, and diagnosed one block later.
+        in_time = start + max(1, span) < block if stage == PENDING else stage == QUIET and start <= block + 1
+        if not in_time or statistic >= len(state.kind) or span > SPANS[-1] + 1:
+            raise StateError("the state's array 'drift_head' is not that of a detector")
+        if (
+            (np.diff(totals, axis=0) < 0).any()
+            or (totals[:, HITS] > totals[:, TRIES]).any()
+            or (base > totals[-1]).any()
+        ):
+            raise StateError("the state's array 'drift_totals' does not count")
         for name, (part, index) in parts.items():
             part[index] = arrays[name]
-        self.n_rows = self._n_reported = int(header["n_rows"])
         self._events = [DriftEvent.from_dict(event) for event in header["events"]]
-        self.n_events, self.warned = int(header["n_events"]), list(header["warned"])
-        self._log = BlockLog(*header["log"])
+        self.n_events, self.warned = int(header["n_events"]), [str(key) for key in header["warned"]]
+        first, entries = header["log"]
+        self._log = BlockLog(first, entries)
+        in_order = all(type(event.row) is int and 0 <= event.row < self.n_rows for event in self._events)
+        if not in_order or self.n_events < len(self._events) or not self._log.fits(block):
+            raise StateError("the state's events are not those of a detector")
 
     def _parts(self, n_rows: int) -> dict[str, tuple[np.ndarray[Any, Any], Any]]:
         """Return the arrays of the state after so many rows, and which part of each is in use, oldest first."""

@@ -134,7 +134,10 @@ class DriftEvent:
         fields["since_time"] = None if fields["since_time"] is None else tuple(fields["since_time"])
         fields["labelers"] = tuple(LabelerChange(**labeler) for labeler in fields["labelers"])
         fields["pairs"] = tuple((first, second) for first, second in fields["pairs"])
-        return cls(**fields)
+        event = cls(**fields)
+        if event.kind not in KINDS or not event.sentence:  # which fails if a field is not of its type
+            raise ValueError(f"{event.kind!r} is no kind of event")
+        return event
 
     def __str__(self) -> str:
         return self.sentence

@@ -11,13 +11,14 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import math
 import zipfile
-import zlib
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.lib.format as npy
 import numpy.typing as npt
 
 from driftvote._version import __version__
@@ -35,6 +36,7 @@ States = Mapping[Hashable, tuple[Header, Arrays]]
 
 _ADDED = ("format", "version", "driftvote", "checksums")  # written beside the caller's fields, removed on reading
 _REQUIRED = ("model", "settings", "labelers", "last_time")
+_TYPES = {"model": str, "settings": dict, "labelers": list, "checksums": dict}
 
 
 def write_state(path: str | Path, header: Header, arrays: Arrays) -> None:
@@ -121,21 +123,31 @@ def read_states(path: str | Path) -> tuple[dict[Hashable, tuple[Header, Arrays]]
     if common["model"] != MANY_STREAMS:
         return {None: (common, together)}, common
     streams: dict[Hashable, tuple[Header, Arrays]] = {}
-    for number, (name, header) in enumerate(common["settings"]["streams"]):
-        _check_fields(f"{path}: stream {name!r}", header)
-        prefix = f"{number}."
-        arrays = {key.removeprefix(prefix): array for key, array in together.items() if key.startswith(prefix)}
-        streams[name] = (header, arrays)
+    by_stream: dict[str, Arrays] = {}
+    for key, array in together.items():
+        number, _, name = key.partition(".")
+        by_stream.setdefault(number, {})[name] = array
+    for place, entry in enumerate(_list_streams(str(path), common["settings"])):
+        _check_fields(f"{path}: stream {entry[0]!r}", entry[1])
+        streams[entry[0]] = entry[1], by_stream.get(str(place), {})
     return streams, common
+
+
+def _list_streams(shown: str, settings: Header) -> list[tuple[Hashable, Header]]:
+    """Return the names and the headers of the streams of a file."""
+    entries = settings.get("streams")
+    if isinstance(entries, list):
+        pairs = [(entry[0], entry[1]) for entry in entries if isinstance(entry, list) and len(entry) == 2]
+        names = {name for name, header in pairs if type(name) in (str, int, float) and isinstance(header, dict)}
+        if len(names) == len(entries):
+            return pairs
+    raise StateError(f"{shown}: the list of streams in the header is damaged")
 
 
 def _read_archive(file: BinaryIO, shown: str) -> tuple[Header, Arrays]:
     try:
-        archive = np.load(file, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
-            raise ValueError("a single array")
-        arrays = {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, ValueError, EOFError, OSError, LookupError, RuntimeError, zlib.error) as bad:
+        arrays = _read_members(file)
+    except Exception as bad:  # whatever a damaged archive makes its readers say
         raise StateError(f"{shown}: not a whole state file; it was cut short or is of another kind") from bad
     if "header" not in arrays:
         raise StateError(f"{shown}: not a driftvote state: it has no header")
@@ -144,12 +156,40 @@ def _read_archive(file: BinaryIO, shown: str) -> tuple[Header, Arrays]:
     return {key: value for key, value in header.items() if key not in _ADDED}, arrays
 
 
+def _read_members(file: BinaryIO) -> Arrays:
+    """Return the arrays of an archive. It is not compressed, so they are not larger than the file, or it is none."""
+    arrays: Arrays = {}
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        if any(member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1 for member in members):
+            raise ValueError("the archive is compressed")
+        if sum(member.file_size for member in members) > file.seek(0, io.SEEK_END):
+            raise ValueError("the archive holds more than the file")
+        for member in members:
+            arrays[member.filename.removesuffix(".npy")] = _read_array(archive.read(member))
+    if len(arrays) < len(members):
+        raise ValueError("two arrays have one name")
+    return arrays
+
+
+def _read_array(data: bytes) -> npt.NDArray[Any]:
+    """Return the array of numbers in the bytes of an .npy file; nothing is allocated for what is not there."""
+    part = io.BytesIO(data)
+    if npy.read_magic(part) != (1, 0):
+        raise ValueError("an array of another format")
+    shape, is_fortran, dtype = npy.read_array_header_1_0(part)
+    size = len(data) - part.tell()
+    if dtype.kind not in "biuf" or is_fortran or math.prod(shape) * dtype.itemsize != size:
+        raise ValueError("the array is not as large as it says")
+    return np.frombuffer(data, dtype, offset=part.tell()).reshape(shape).copy()  # a writable one: kernels take no other
+
+
 def _read_header(shown: str, raw: npt.NDArray[Any]) -> Header:
     try:
         sealed = raw.astype(np.uint8).tobytes().decode()
         text = sealed.partition("\n")[2]
         header = json.loads(text)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise StateError(f"{shown}: the header is damaged ({problem})") from problem
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise StateError(f"{shown}: not a driftvote state: its header is of another kind")
@@ -162,7 +202,7 @@ def _read_header(shown: str, raw: npt.NDArray[Any]) -> Header:
 
 def _check_version(shown: str, header: Header) -> None:
     version = header.get("version")
-    if version == VERSION:
+    if version == VERSION and type(version) is int:
         return
     remedy = "update driftvote"
     if isinstance(version, int) and version < VERSION:
@@ -180,6 +220,8 @@ def _check_fields(shown: str, header: Header, *more: str) -> None:
     for name in (*_REQUIRED, *more):
         if name not in header:
             raise StateError(f"{shown}: the header lacks {name!r}")
+        if not isinstance(header[name], _TYPES.get(name, object)):
+            raise StateError(f"{shown}: {name!r} in the header is of another kind")
 
 
 def _check_arrays(shown: str, checksums: dict[str, str], arrays: Arrays) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -44,8 +44,15 @@ class Counts:
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> Counts:
         """Counters from the header of a state; missing ones start at 0, unknown ones are ignored."""
-        names = {entry.name for entry in fields(cls)}
-        return cls(**{name: value for name, value in saved.items() if name in names})
+        counts = cls()
+        kinds: dict[type, tuple[type, ...]] = {int: (int,), dict: (dict,), type(None): (int, float, type(None))}
+        for name, start in vars(cls()).items():
+            value = saved.get(name, start)
+            numbers = value.values() if isinstance(value, dict) else ()
+            if type(value) not in kinds[type(start)] or any(type(number) is not int for number in numbers):
+                raise ValueError(f"{name} cannot be {value!r}")
+            setattr(counts, name, value)
+        return counts
 
     def add_event(self, kind: str, row: int) -> None:
         """Count a drift event."""

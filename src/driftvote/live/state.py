@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from driftvote.errors import DriftvoteError
+from driftvote.errors import DriftvoteError, StateError
 from driftvote.files.state import read_state, write_state
 from driftvote.live.metrics import Counts
 from driftvote.models import LabelModel
@@ -43,7 +43,13 @@ class Position:
         saved = read_state(path)[0].get(HEADER_KEY)
         if saved is None:
             return cls()
-        position = cls(**{**saved, "counts": Counts.from_dict(saved["counts"])})
+        try:
+            position = cls(**{**saved, "counts": Counts.from_dict(saved["counts"])})
+            texts, n_lines = (position.stream, position.first or "", position.last or ""), position.counts.lines
+            if not all(isinstance(text, str) for text in texts) or type(n_lines) is not int or n_lines < 0:
+                raise ValueError(f"{position!r}")
+        except (TypeError, ValueError, KeyError, AttributeError) as problem:
+            raise StateError(f"{path}: the position in the stream cannot be read ({problem})") from problem
         position.to_skip = position.counts.lines if skip_seen else 0
         return position
 

@@ -23,6 +23,7 @@ from typing import (
     ParamSpec,
     TypeAlias,
     TypeVar,
+    cast,
     overload,
 )
 
@@ -31,7 +32,7 @@ import numpy.typing as npt
 
 from driftvote import settings
 from driftvote.arrays import Arrays, Codes, Floats, Ints, code_dtype
-from driftvote.core.engine import NO_CLASSES, Engine, Estimates, Floor, Labeled, equal_vote, estimate_rows
+from driftvote.core.engine import NO_CLASSES, Engine, Estimates, Floor, Labeled, check_fit, equal_vote, estimate_rows
 from driftvote.core.label_models import Estimator, Mixture
 from driftvote.core.state import agreement_matrix
 from driftvote.core.voting import NO_DRAWS, TIE_POLICIES, tie_draws
@@ -81,6 +82,9 @@ Chunks = Iterator[Any]
 
 SLICE = 1 << 16
 """Rows that are learned from at once, so that labels that are dropped take little memory."""
+
+MOST_LABELERS = 20_000
+"""Labelers of a state: the agreements of more pairs would not fit into memory."""
 
 DESCRIBED = 30
 """Labelers up to which `describe` looks for dependence: the pairs of more take seconds."""
@@ -995,29 +999,40 @@ class LabelModel:
 
     @classmethod
     def from_state(cls: type[Self], header: dict[str, Any], arrays: Arrays, *, name: str = "the state") -> Self:
-        """Return the model of a header and arrays from `to_state`; `name` is how messages call it."""
-        kind = LabelModel._kinds.get(header["model"])
+        """Return the model of a header and arrays from `to_state`; `name` is how messages call it.
+
+        Nothing is believed: every value is checked, and a state that does not fit is refused with a `StateError`.
+        """
+        kind = LabelModel._kinds.get(str(header["model"]))
         if kind is None or not issubclass(kind, cls):
             raise StateError(
                 f"{name}: this is the state of {header['model']}, not of {cls.__name__}; load it with that"
             )
         try:
-            model: Any = kind._from_settings(header["settings"])
-            stream: Stream = model._stream
-            stream.roster = replace(stream.roster, names=tuple(header["labelers"]))
-            stream.members = replace(stream.members, names=tuple(header["members"]))
-            stream.last_time = None if header["last_time"] is None else tuple(header["last_time"])
-            if arrays:
-                stream.engine = model._new_engine(stream.roster)
-                stream.engine.restore(arrays)
-                if model._estimator.learns_from_verified:
-                    stream.ids = FeedbackBook.from_arrays(arrays, stream.engine.n_rows)
-                if model.false_event_rate is not None:
-                    stream.detector = model._new_detector(stream.roster, stream.engine.n_rows)
-                    stream.detector.restore(header["drift"], arrays)
-        except (TypeError, ValueError, KeyError) as problem:
-            raise StateError(f"{name}: the state does not fit {header['model']}: {problem}") from problem
-        return model
+            return kind._restored(header, arrays)  # type: ignore[return-value]
+        except Exception as problem:  # a settings or a field of any kind may stand anywhere
+            what = problem if isinstance(problem, DriftvoteError) else f"{type(problem).__name__}: {problem}"
+            raise StateError(f"{name}: the state does not fit {header['model']}: {what}") from problem
+
+    @classmethod
+    def _restored(cls, header: dict[str, Any], arrays: Arrays) -> LabelModel:
+        """Return the model of a state; whatever it raises says that the state does not fit."""
+        model: Any = cls._from_settings(header["settings"])
+        stream: Stream = model._stream
+        stream.roster = replace(stream.roster, names=_check_names(header, "labelers"))
+        stream.members = replace(stream.members, names=_check_names(header, "members"))
+        stream.last_time = _check_last_time(header["last_time"])
+        if not arrays:
+            return cast("LabelModel", model)
+        check_fit(arrays, model._estimator, len(stream.roster), model._form.n_classes)  # before there is room for it
+        stream.engine = model._new_engine(stream.roster)
+        stream.engine.restore(arrays)
+        if model._estimator.learns_from_verified:
+            stream.ids = FeedbackBook.from_arrays(arrays, stream.engine.n_rows)
+        if model.false_event_rate is not None:
+            stream.detector = model._new_detector(stream.roster, stream.engine.n_rows)
+            stream.detector.restore(header["drift"], arrays)
+        return cast("LabelModel", model)
 
     @classmethod
     def _from_settings(cls: type[Self], plain: dict[str, Any]) -> Self:
@@ -1030,6 +1045,27 @@ def _estimate_accuracies(estimator: Estimator, n_classes: int, diluted: bool, ro
     accuracies = estimate_rows(estimator, rows, n_classes, diluted).accuracies[0]
     assert estimator.bands is not None
     return AccuracyEstimate.of_rows(accuracies, rows, n_classes, diluted, estimator.bands)
+
+
+def _check_names(header: dict[str, Any], field: str) -> tuple[str, ...]:
+    """Return the names in a header: text, each once, and not more than there can be sums of pairs for."""
+    names = header[field]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or len({*names}) < len(names):
+        raise StateError(f"{field} must be a list of different names")
+    if len(names) > MOST_LABELERS:
+        raise StateError(f"{len(names)} {field} are more than {MOST_LABELERS}")
+    return tuple(names)
+
+
+def _check_last_time(saved: Any) -> LastTime:
+    """Return the last time in a header."""
+    if saved is None:
+        return None
+    kind, value = saved
+    types = {"number": (int, float), "duration": (int, float), "datetime": (int,), "text": (str,)}
+    if type(value) not in types[kind]:
+        raise StateError(f"last_time {value!r} is not of the kind {kind!r}")
+    return kind, value
 
 
 def keep_given(given: Any, checked: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from driftvote.arrays import Arrays
 from driftvote.core.engine import Engine
+from driftvote.core.state import check_array
 from driftvote.errors import FeedbackError, StateError
 from driftvote.inputs import Id, plain_id, to_list
 from driftvote.votes import VoteFormat, is_missing
@@ -134,10 +135,15 @@ class FeedbackBook:
         """Return the book of saved arrays, or raise an error if they cannot be ids of so many rows."""
         try:
             rows, numbers, ends, letters = (arrays[name] for name in ("id_rows", "id_numbers", "id_ends", "id_letters"))
+            kinds = {"rows": np.int64, "numbers": np.bool_, "ends": np.int64}
+            for name, kind in kinds.items():
+                check_array(arrays, f"id_{name}", kind, (len(rows),))
+            check_array(arrays, "id_letters", np.uint8, (len(letters),))
             book, begin = cls(), 0
             whole = letters.tobytes()
             in_order = (np.diff(rows) > 0).all() and (np.diff(ends, prepend=0) >= 0).all()
-            if len(rows) and not (in_order and rows[0] >= 0 and rows[-1] < n_rows and ends[-1] == len(whole)):
+            last = ends[-1] if len(ends) else 0
+            if not in_order or last != len(whole) or (len(rows) and not (rows[0] >= 0 and rows[-1] < n_rows)):
                 raise ValueError("rows or letters out of order")
             for row, number, end in zip(rows.tolist(), numbers.tolist(), ends.tolist(), strict=True):
                 text = whole[begin:end].decode("utf-8", "surrogatepass")

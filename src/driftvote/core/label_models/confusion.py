@@ -16,7 +16,7 @@ import numpy as np
 from driftvote import settings as checks
 from driftvote.arrays import Codes, Floats, Ints
 from driftvote.core.jit import inner
-from driftvote.core.label_models.interface import KERNELS, Estimator, always_follow
+from driftvote.core.label_models.interface import KERNELS, SHARES, Estimator, always_follow
 from driftvote.core.patterns import Patterns, find_patterns, start_from_majority
 from driftvote.core.state import StreamState, vote_of
 from driftvote.core.voting import add_majority, count_votes, pick_likeliest, to_probabilities
@@ -332,6 +332,7 @@ class EmEstimator(Estimator):
     refresh: int
     class_balance: str | Sequence[float]
     bands: ClassVar[str | None] = "em"
+    fit_range: ClassVar[tuple[float, float]] = SHARES
     learns_from_verified: ClassVar[bool] = True
 
     def check(self, n_classes: int) -> None:

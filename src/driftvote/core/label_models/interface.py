@@ -8,6 +8,7 @@ A label model is one file with
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
@@ -37,6 +38,10 @@ def always_follow(settings: Any, fit: Any) -> int:
     return 1
 
 
+SHARES = (-1e-9, 1.0 + 1e-9)
+"""The range of shares and probabilities, with room for rounding."""
+
+
 class Estimator(ABC):
     """A label model: how labels are estimated from the votes of a window.
 
@@ -51,6 +56,7 @@ class Estimator(ABC):
     gates_window: ClassVar[bool] = False  # whether `follows_agreements` is asked
     counts_votes: ClassVar[bool] = False  # probabilities are shares of the votes, so one vote alone is certain
     needs_rows: ClassVar[bool] = True  # the rows of the window, not only their sums
+    fit_range: ClassVar[tuple[float, float]] = (-math.inf, math.inf)  # of the numbers in a fit; others are refused
     refresh: int = 1  # rows between two choices of the window
 
     @abstractmethod

@@ -18,7 +18,7 @@ import numpy as np
 from driftvote import settings as checks
 from driftvote.arrays import Codes, Floats, Ints
 from driftvote.core.jit import inner, jit
-from driftvote.core.label_models.interface import KERNELS, Estimator, always_follow
+from driftvote.core.label_models.interface import KERNELS, SHARES, Estimator, always_follow
 from driftvote.core.state import StreamState, n_pairs_of, vote_of
 from driftvote.core.voting import largest, pick_class, undilute
 
@@ -220,6 +220,7 @@ class Triplet(Estimator):
     fits_every_row: ClassVar[bool] = True
     needs_rows: ClassVar[bool] = False
     bands: ClassVar[str | None] = "triplet"
+    fit_range: ClassVar[tuple[float, float]] = SHARES
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "clip", checks.clip_range(self.clip))

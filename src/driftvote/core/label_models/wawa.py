@@ -9,7 +9,7 @@ import numpy as np
 
 from driftvote import settings as checks
 from driftvote.arrays import Codes, Floats, Ints
-from driftvote.core.label_models.interface import KERNELS, Estimator, always_follow
+from driftvote.core.label_models.interface import KERNELS, SHARES, Estimator, always_follow
 from driftvote.core.patterns import find_patterns, start_from_majority
 from driftvote.core.state import StreamState, vote_of
 from driftvote.core.voting import count_votes, pick_likeliest
@@ -106,6 +106,7 @@ class Wawa(Estimator):
     refresh: int = 32
     name: ClassVar[str] = "wawa"
     bands: ClassVar[str | None] = "em"
+    fit_range: ClassVar[tuple[float, float]] = SHARES
     counts_votes: ClassVar[bool] = True
     learns_from_verified: ClassVar[bool] = True
 
