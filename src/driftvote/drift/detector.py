@@ -20,7 +20,7 @@ from driftvote.arrays import Arrays, Bools, Codes, Floats, Ints, code_dtype
 from driftvote.core.engine import estimate_rows
 from driftvote.core.jit import inner, jit
 from driftvote.core.label_models import Mixture
-from driftvote.core.state import check_array
+from driftvote.core.state import ALL_PAST, check_array
 from driftvote.drift.bands import AccuracyEstimate
 from driftvote.drift.diagnosis import SIDE_ROWS, Change, EstimateFunction, Finding, diagnose, labeler_changes
 from driftvote.drift.events import BALANCE as BALANCE_EVENT
@@ -365,14 +365,15 @@ class DriftDetector:
 
         Kernels check nothing, so every value is checked here.
         """
-        if header["n_rows"] != self.n_rows:
-            raise StateError(f"the state's detector has seen {header['n_rows']!r} rows, its model {self.n_rows}")
-        state, block, parts = self._state, self.n_rows // BLOCK, self._parts(self.n_rows)
+        n_rows = header["n_rows"]
+        if type(n_rows) is not int or not 0 <= n_rows <= ALL_PAST:
+            raise StateError(f"the state's detector cannot have seen {n_rows!r} rows")
+        state, block, parts = self._state, n_rows // BLOCK, self._parts(n_rows)
         arrays = {"drift_shares": state.shares} | arrays  # states of 0.2.0 do not have it
         ranges = {
             "drift_rows": (-1 - self.n_classes, self.n_classes - 1),
-            "drift_totals": (0, self.n_rows),
-            "drift_base": (0, self.n_rows),
+            "drift_totals": (0, n_rows),
+            "drift_base": (0, n_rows),
             "drift_born": (-1, block),
             "drift_prior": (0.0, np.inf),
             "drift_head": (0, block + 1 + len(state.kind)),
@@ -395,6 +396,7 @@ class DriftDetector:
             raise StateError("the state's array 'drift_totals' does not count")
         for name, (part, index) in parts.items():
             part[index] = arrays[name]
+        self.n_rows = self._n_reported = n_rows
         self._events = [DriftEvent.from_dict(event) for event in header["events"]]
         self.n_events, self.warned = int(header["n_events"]), [str(key) for key in header["warned"]]
         first, entries = header["log"]

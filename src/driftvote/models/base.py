@@ -1032,6 +1032,8 @@ class LabelModel:
         if model.false_event_rate is not None:
             stream.detector = model._new_detector(stream.roster, stream.engine.n_rows)
             stream.detector.restore(header["drift"], arrays)
+            if stream.detector.n_rows != stream.engine.n_rows:
+                raise StateError(f"its detector has seen {stream.detector.n_rows} rows, not {stream.engine.n_rows}")
         return cast("LabelModel", model)
 
     @classmethod
