@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gzip
 import io
 import json
 import os
@@ -202,7 +203,105 @@ def fuzz_state(rng: random.Random, folder: Path) -> str:
     return "well"
 
 
-TARGETS: dict[str, Callable[[random.Random, Path], str]] = {"state": fuzz_state}
+def run_command(*arguments: object) -> str:
+    """The command line, in this process; an exit code that it does not have is broken, and so is a traceback."""
+    from driftvote import cli
+
+    printed, before = io.StringIO(), sys.argv
+    sys.argv = ["driftvote", *map(str, arguments)]
+    try:
+        with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(io.StringIO()):
+            cli.main()
+    except SystemExit as end:
+        text, well = printed.getvalue(), (0, 3, 4) if arguments[0] == "check" else (0,)
+        if end.code not in (*well, 2) or "Traceback" in text or "internal error" in text:
+            raise BrokenError(f"driftvote {' '.join(sys.argv[1:])}: exit code {end.code}: {text}") from None
+        if end.code == 2 and len(text.strip().splitlines()) != 1:
+            raise BrokenError(f"driftvote {' '.join(sys.argv[1:])}: not one sentence: {text}") from None
+        return "well" if end.code in well else "refused"
+    finally:
+        sys.argv = before
+    raise BrokenError("the command returned")
+
+
+def write_votes(path: Path, rng: random.Random) -> list[str]:
+    """A file of votes in the format that the name asks for; the options that read it."""
+    import pyarrow as pa
+    import pyarrow.feather
+    import pyarrow.parquet
+
+    rows, classes = votes_of(rng, rng.choice([1, 5, 40])), ["ham", "spam"]
+    cells = [[None if code < 0 else classes[code] for code in row] for row in rows.tolist()]
+    table = {
+        "id": [f"m{row}" for row in range(len(rows))],
+        "time": [f"2026-01-01T00:00:{row:02}" for row in range(len(rows))],
+    }
+    table |= {name: [row[place] for row in cells] for place, name in enumerate(LABELERS)}
+    ending = path.suffix
+    if ending == ".npy":
+        np.save(path, rows)
+        return []
+    if ending == ".npz":
+        save = rng.choice([np.savez, np.savez_compressed])
+        save(
+            path, votes=rows, labelers=LABELERS, classes=classes, id=np.arange(len(rows)), time=np.array(table["time"])
+        )
+        return rng.choice([[], ["--id", "id", "--time", "time"]])
+    if ending in (".csv", ".jsonl"):
+        if ending == ".csv":
+            text = [table.keys(), *zip(*table.values(), strict=True)]
+            data = "".join(",".join("" if cell is None else cell for cell in line) + "\n" for line in text).encode()
+        else:
+            lines = [dict(zip(table, line, strict=True)) for line in zip(*table.values(), strict=True)]
+            lines = [damage_value(line, rng) if rng.random() < 0.05 else line for line in lines]
+            data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        path.write_bytes(data)
+    else:
+        arrow = pa.table(table)
+        if ending != ".parquet" and rng.random() < 0.3:
+            arrow = pa.table(
+                {name: column.dictionary_encode() for name, column in zip(table, arrow.columns, strict=True)}
+            )
+        if ending == ".parquet":
+            pyarrow.parquet.write_table(arrow, path, compression=rng.choice(["snappy", "none", "zstd"]))
+        elif ending == ".feather":
+            pyarrow.feather.write_feather(arrow, path, compression=rng.choice(["lz4", "uncompressed"]))
+        else:
+            with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, arrow.schema) as writer:
+                writer.write_table(arrow, max_chunksize=20)
+    return rng.choice([["--id", "id", "--time", "time"], ["--id", "id", "--drop", "time"], ["--drop", "id,time"]])
+
+
+def fuzz_file(ending: str) -> Callable[[random.Random, Path], str]:
+    """The target that damages files of one format and gives them to a command."""
+
+    def fuzz(rng: random.Random, folder: Path) -> str:
+        path = folder / f"votes{ending}"
+        options = write_votes(path, rng)
+        path.write_bytes(damage(path.read_bytes(), rng))
+        if ending in (".csv", ".jsonl") and rng.random() < 0.1:
+            path = path.rename(folder / f"votes{ending}.gz")
+            path.write_bytes(damage(gzip.compress(path.read_bytes()), rng))
+        command = rng.choice(["label", "label", "label", "check", "convert"])
+        if command == "check":
+            return run_command("check", path, *options)
+        out = folder / f"out{rng.choice(['.csv', '.parquet', '.jsonl'])}"
+        more = ["--state", folder / "state.npz"] if command == "label" and rng.random() < 0.3 else []
+        outcome = run_command(command, path, "-o", out, *options, *more)
+        left = {part.name for part in folder.iterdir()} - {path.name, out.name, "state.npz"}
+        if left or (outcome == "well") != out.exists() or (more and (outcome == "well") != more[1].exists()):
+            raise BrokenError(f"{outcome}, and these files are there: {sorted(part.name for part in folder.iterdir())}")
+        return outcome
+
+    return fuzz
+
+
+TARGETS: dict[str, Callable[[random.Random, Path], str]] = {
+    "state": fuzz_state,
+    **{
+        ending[1:]: fuzz_file(ending) for ending in (".csv", ".jsonl", ".parquet", ".arrow", ".feather", ".npy", ".npz")
+    },
+}
 
 
 # -- children --------------------------------------------------------------------------------------

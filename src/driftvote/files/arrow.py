@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from driftvote.errors import DriftvoteError
 from driftvote.files.table import FileOptions, Table
 
 
@@ -21,7 +22,7 @@ class _TypedTable(Table):
         super().__init__(path, options, shown, compression)
         with self._open() as reader:
             self._schema = self._read_schema(reader)
-        self.names = list(self._schema.names)
+            self.names = list(self._schema.names)
         self.refuse_repeated()
         self._share: float | None = None
 
@@ -34,14 +35,19 @@ class _TypedTable(Table):
     @contextmanager
     def _open(self, **options: Any) -> Iterator[Any]:
         """The reader; errors become sentences that name the file."""
-        import pyarrow as pa
-
         with open(self.path, "rb"):  # refused in the words of the system if it may not be read
             pass
+        with self._explain_errors(), self._open_reader(**options) as reader:
+            yield reader
+
+    @contextmanager
+    def _explain_errors(self) -> Iterator[None]:
+        """Arrow's errors, and those of Python about names and text that are none, become sentences."""
         try:
-            with self._open_reader(**options) as reader:
-                yield reader
-        except (pa.ArrowException, OSError) as problem:
+            yield
+        except (DriftvoteError, MemoryError):
+            raise
+        except Exception as problem:
             if isinstance(problem, OSError) and problem.filename is not None:
                 raise
             if self.path.stat().st_size == 0:
@@ -79,12 +85,17 @@ class ParquetTable(_TypedTable):
         texts = [name for name in names if name in votes and _is_text(self.type_of(name))]
         with self._open(read_dictionary=texts) as file:
             for batch in file.iter_batches(batch_size=self.batch_rows, columns=names, use_threads=False):
+                batch.validate(full=True)
                 read += batch.num_rows
                 self._share = read / self.n_rows if self.n_rows else None
                 yield batch.select(names)  # Parquet has an order of its own
 
     def limits(self, column: str) -> tuple[int, int] | None:
         """From the statistics that writers leave in every row group."""
+        with self._explain_errors():
+            return self._read_limits(column)
+
+    def _read_limits(self, column: str) -> tuple[int, int] | None:
         place = self._schema.get_field_index(column)
         lowest, highest = [], []
         for number in range(self._metadata.num_row_groups):
@@ -120,6 +131,7 @@ class ArrowTable(_TypedTable):
             count = getattr(reader, "num_record_batches", None)
             batches = iter(reader) if count is None else (reader.get_batch(number) for number in range(count))
             for number, batch in enumerate(batches):
+                batch.validate(full=True)  # offsets and indices that point outside would crash the process
                 self._share = None if not count else (number + 1) / count
                 yield from self._cut(batch.select(list(columns)))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from driftvote.errors import DriftvoteError
-from driftvote.files.table import FileOptions, Table, quote_names
+from driftvote.files.table import LONGEST_LINE, TOO_LONG, FileOptions, Table, quote_names
 
 BLOCK = 1 << 22
 """Bytes parsed at a time."""
@@ -102,7 +102,14 @@ class CsvTable(Table):
 
         encoding = "utf-8-sig" if self._is_utf8 else self.encoding
         with pa.input_stream(str(self.path), compression=self.compression, buffer_size=1 << 16) as stream:
-            yield io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline="")
+            yield self._limited(io.TextIOWrapper(stream, encoding=encoding, errors=errors, newline=""))
+
+    def _limited(self, text: Any) -> Iterator[Any]:
+        """The lines of a file; one that is too long is refused before it is held in memory."""
+        while line := text.readline(LONGEST_LINE):
+            if len(line) == LONGEST_LINE:
+                raise self.error(TOO_LONG)
+            yield line
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """First line and cells of every record, the header included."""
@@ -149,7 +156,7 @@ class CsvTable(Table):
         remedy = "save it as UTF-8, or name its encoding, such as --encoding latin-1"
         if self._is_utf8:
             with pa.input_stream(str(self.path), compression=self.compression) as stream:
-                for number, line in enumerate(io.BufferedReader(stream), 1):
+                for number, line in enumerate(self._limited(io.BufferedReader(stream)), 1):
                     if line.decode(errors="ignore").encode() != line:
                         return f"line {number:,} is not UTF-8; {remedy}"
         return f"the file is not {self.encoding}; {remedy}"

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from driftvote.files.table import FileOptions, Table
+from driftvote.files.table import LONGEST_LINE, TOO_LONG, FileOptions, Table
 
 BLOCK = 1 << 23
 """Bytes parsed at a time."""
@@ -108,11 +108,12 @@ class JsonLinesTable(Table):
             if not block.strip():
                 continue
             try:
+                block.decode()  # Arrow does not look whether text is UTF-8
                 table = arrow_json.read_json(io.BytesIO(block), parse_options=options)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError) as problem:
+                while any(pa.types.is_struct(kind) for kind in table.schema.types):
+                    table = table.flatten()
+            except (pa.ArrowException, UnicodeDecodeError, KeyError) as problem:
                 raise self.error(self._explain(str(problem), start)) from None
-            while any(pa.types.is_struct(kind) for kind in table.schema.types):
-                table = table.flatten()
             start += table.num_rows
             yield table
 
@@ -129,6 +130,8 @@ class JsonLinesTable(Table):
                     break
                 whole, end, rest = (rest + block).rpartition(b"\n")
                 yield whole + end
+                if len(rest) > LONGEST_LINE:
+                    raise self.error(TOO_LONG)
         yield rest
 
     def _lines(self) -> Iterator[bytes]:

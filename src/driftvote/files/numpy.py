@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import io
+import math
 import zipfile
-import zlib
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +17,7 @@ from driftvote.files.table import FileError, FileOptions, Table
 
 VOTES, LABELERS, CLASSES = "votes", "labelers", "classes"
 """Arrays of an NPZ: rows x labelers; the labelers' names; the class values that codes stand for."""
+MOST_COLUMNS = 100_000
 
 
 class NpyTable(Table):
@@ -37,9 +38,12 @@ class NpyTable(Table):
 
     def _read_headers(self, given: list[str]) -> None:
         shapes = {}
-        for name in self._members():
+        for name, size in self._members().items():
             with self._open(name) as file:
-                shapes[name] = self._read_header(name, file)[:2]
+                shape, dtype, _ = self._read_header(name, file)
+                if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize > size - file.tell():
+                    raise ValueError(f"the array {name!r} has shape {shape}, and not as many bytes")
+                shapes[name] = shape, dtype
         tables = [name for name, (shape, _) in shapes.items() if len(shape) == 2]
         main = VOTES if VOTES in tables else tables[0] if len(tables) == 1 else None
         if main is None:
@@ -48,6 +52,10 @@ class NpyTable(Table):
         self.n_rows, width = shapes[main][0]
         if not self.n_rows or not width:
             raise self.error(f"there are no votes to read: the array has shape {shapes[main][0]}")
+        if width > MOST_COLUMNS:
+            raise self.error(
+                f"the array has {width:,} columns; votes are rows x labelers, up to {MOST_COLUMNS:,} of them"
+            )
         if not given and LABELERS in shapes:
             given = [str(name) for name in self._read_whole(LABELERS)]
         if given and len(given) != width:
@@ -101,8 +109,9 @@ class NpyTable(Table):
     def done(self) -> float | None:
         return self._read / self.n_rows if self.n_rows else None
 
-    def _members(self) -> list[str]:
-        return [VOTES]
+    def _members(self) -> dict[str, int]:
+        """The arrays in the file, and their bytes."""
+        return {VOTES: self.path.stat().st_size}
 
     @contextmanager
     def _open(self, member: str) -> Iterator[Any]:
@@ -144,9 +153,9 @@ class NpyTable(Table):
         """Errors of reading become sentences that name the file."""
         try:
             yield
-        except FileError:
+        except (FileError, MemoryError):
             raise
-        except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, OSError) as problem:
+        except Exception as problem:  # whatever a damaged header or archive makes its readers say
             if isinstance(problem, OSError) and problem.filename is not None:
                 raise
             if self.path.stat().st_size == 0:
@@ -162,9 +171,9 @@ class NpzTable(NpyTable):
 
     kind = "npz"
 
-    def _members(self) -> list[str]:
+    def _members(self) -> dict[str, int]:
         with zipfile.ZipFile(self.path) as archive:
-            return [name.removesuffix(".npy") for name in archive.namelist()]
+            return {member.filename.removesuffix(".npy"): member.file_size for member in archive.infolist()}
 
     @contextmanager
     def _open(self, member: str) -> Iterator[Any]:

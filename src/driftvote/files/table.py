@@ -22,6 +22,11 @@ BATCH = 1 << 17
 """Rows read at a time: enough for the kernels, and some tens of MB with everything that is made from them."""
 
 
+LONGEST_LINE = 1 << 24
+"""Bytes of a line of text: a longer one is no row of votes, and would be held in memory as a whole."""
+TOO_LONG = "a line is longer than 16 MB; a line is one row of votes, so this is not such a file"
+
+
 class FileFormat(NamedTuple):
     """How files of a format are recognized, and which class reads them."""
 
