@@ -318,6 +318,7 @@ def test_a_state_begun_elsewhere_and_a_folder_that_is_lost(tmp_path):
             while (again := load(folder / "s.npz")).n_rows < 201 and time.monotonic() < deadline:
                 time.sleep(0.01)
             (folder / "s.npz").unlink()
+            (folder / "s.npz.lock").unlink()
             folder.rmdir()
     said = talk.end()
     assert talk.process.returncode == 2

@@ -43,6 +43,7 @@ from driftvote.errors import DriftvoteError
 from driftvote.files.atomic import WholeFiles
 from driftvote.files.classes import rare_classes
 from driftvote.files.rows import VoteRows
+from driftvote.files.state import hold_state
 from driftvote.files.table import format_of
 from driftvote.files.write import Writer, closing_writer, open_writer
 from driftvote.report import ReportBuilder, check_report_path, write_report
@@ -121,10 +122,11 @@ def label_file(votes: InputOptions, model: ModelOptions, options: LabelOptions) 
     outputs = {"--out": options.out, "--report": options.report}
     check_paths(votes.file, outputs, options.force, options.state)
     _check_report(options.report, votes.many_streams)
-    saved = SavedModels.read(options.state, votes.many_streams)
-    if options.state is not None:
-        saved.check_classes(votes.declared(), options.state)
     with ExitStack() as stack:
+        stack.enter_context(hold_state(options.state))
+        saved = SavedModels.read(options.state, votes.many_streams)
+        if options.state is not None:
+            saved.check_classes(votes.declared(), options.state)
         file = stack.enter_context(open_votes(votes, saved.form, model.min_labelers))
         if options.state is not None:
             file_hash = hash_file(file.table.path)

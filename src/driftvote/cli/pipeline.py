@@ -18,6 +18,7 @@ from driftvote.arrays import Floats, Ints
 from driftvote.cli.options import InputOptions
 from driftvote.drift.events import DriftEvent
 from driftvote.errors import DriftvoteError
+from driftvote.files.atomic import follow_links
 from driftvote.files.classes import declare_format, describe_classes, find_format
 from driftvote.files.rows import Roles, TimeColumn, VoteRows, WideReader, find_roles, only_stream
 from driftvote.files.table import Table, open_table
@@ -391,6 +392,7 @@ def check_paths(
         path = Path(name)
         if path.is_dir():
             raise DriftvoteError(f"{path}: this is a folder; name a file in it")
+        target = follow_links(path)
         if source != "-" and _same_file(source, path):
             raise DriftvoteError(f"{path}: {option} is the input itself; choose another name")
         for other, taken in checked.items():
@@ -399,10 +401,11 @@ def check_paths(
         checked[option] = path
         if path.exists() and option != "--state" and not force:
             raise DriftvoteError(f"{path}: the file exists; pass --force to overwrite it, or choose another name")
-        if not path.parent.is_dir():
-            raise DriftvoteError(f"{path}: there is no folder {path.parent}; create it, or choose another folder")
-        if not os.access(path.parent, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path.parent))
+        folder = target.parent if path.is_symlink() else path.parent
+        if not folder.is_dir():
+            raise DriftvoteError(f"{path}: there is no folder {folder}; create it, or choose another folder")
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
 def _same_file(one: str | Path, other: str | Path) -> bool:

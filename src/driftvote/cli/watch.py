@@ -14,6 +14,7 @@ from driftvote.cli.options import FormatOptions, ModelOptions, Quiet, ReviewBelo
 from driftvote.cli.pipeline import check_paths
 from driftvote.cli.state import SavedModels
 from driftvote.errors import DriftvoteError
+from driftvote.files.state import hold_state
 from driftvote.live import LATE, UNKNOWN, WatchOptions
 from driftvote.live.lines import LineSource, stop_on_signals
 from driftvote.live.loop import StreamLoop, warm_up
@@ -87,6 +88,11 @@ def watch(
 def watch_input(form: FormatOptions, model: ModelOptions, options: WatchOptions) -> dict[str, Any]:
     """Label standard input to its end, or until a signal; the summary comes back."""
     _check_options(options)
+    with hold_state(options.state):
+        return _watch_input(form, model, options)
+
+
+def _watch_input(form: FormatOptions, model: ModelOptions, options: WatchOptions) -> dict[str, Any]:
     stream_model, position = _open_model(form, model, options)
     lines, rows = position.counts.lines, stream_model.n_rows
     if sys.stdin is None or sys.stdout is None:

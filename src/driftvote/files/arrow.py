@@ -76,7 +76,6 @@ class ParquetTable(_TypedTable):
         return pq.ParquetFile(str(self.path), pre_buffer=False, buffer_size=1 << 20, memory_map=False, **options)
 
     def _read_schema(self, reader: Any) -> Any:
-        self._metadata = reader.metadata
         self.n_rows = reader.metadata.num_rows
         return reader.schema_arrow
 
@@ -89,27 +88,6 @@ class ParquetTable(_TypedTable):
                 read += batch.num_rows
                 self._share = read / self.n_rows if self.n_rows else None
                 yield batch.select(names)  # Parquet has an order of its own
-
-    def limits(self, column: str) -> tuple[int, int] | None:
-        """From the statistics that writers leave in every row group."""
-        with self._explain_errors():
-            return self._read_limits(column)
-
-    def _read_limits(self, column: str) -> tuple[int, int] | None:
-        place = self._schema.get_field_index(column)
-        lowest, highest = [], []
-        for number in range(self._metadata.num_row_groups):
-            group = self._metadata.row_group(number).column(place)
-            stats = group.statistics if group.path_in_schema == column else None
-            if stats is None or not stats.has_null_count:
-                return None
-            if stats.null_count == group.num_values:
-                continue
-            if not stats.has_min_max or not isinstance(stats.min, int):
-                return None
-            lowest.append(int(stats.min))
-            highest.append(int(stats.max))
-        return (min(lowest), max(highest)) if lowest else None
 
 
 class ArrowTable(_TypedTable):

@@ -1,14 +1,17 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, in the place of ordinary files only."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from driftvote.errors import DriftvoteError
 
 
 @contextmanager
@@ -58,6 +61,7 @@ class WholeFiles:
                 part.finish()
             for part in self._parts:
                 part.publish()
+                _sync_folder(part.path.parent)  # so that the next file is not there before this one after a power cut
         except BaseException:
             self.discard()
             raise
@@ -74,7 +78,7 @@ class _Part:
     """One file that has not taken its place yet."""
 
     def __init__(self, path: Path, named: bool = False) -> None:
-        self.path = path
+        self.path = path = follow_links(path)
         self.temporary = path.with_name(f".{path.stem}.{secrets.token_hex(4)}.part{path.suffix}")
         self.file: Any = None
         self._unnamed = False
@@ -111,6 +115,7 @@ class _Part:
             else:
                 self.file.flush()
                 os.fsync(self.file.fileno())
+            follow_links(self.path)  # it may have become something else while the file was written
             if self._unnamed:
                 self._name()
             os.chmod(self.temporary, _usual_mode(self.path))
@@ -139,6 +144,37 @@ class _Part:
                 self.file.close()
         if not self._unnamed and not self._published:
             self.temporary.unlink(missing_ok=True)
+
+
+def follow_links(path: str | Path) -> Path:
+    """The file that a name stands for, at the end of symbolic links; a device, a pipe or a folder is refused.
+
+    A rename would replace a link or a device by an ordinary file: others would go on with the old target, or without
+    the device.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        kind = stat.S_IFMT(target.lstat().st_mode)
+    except FileNotFoundError:
+        return target
+    names = {stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+    names |= {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a link that leads nowhere"}
+    if kind != stat.S_IFREG:
+        raise DriftvoteError(
+            f"{path}: this is {names.get(kind, 'no ordinary file')}, which is not replaced; name a file"
+            " (- is standard output, where a command writes to it)"
+        )
+    return target
+
+
+def _sync_folder(folder: Path) -> None:
+    """Wait until the names in a folder are on disk, where the system can do that."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _usual_mode(path: Path) -> int:

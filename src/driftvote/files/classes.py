@@ -62,7 +62,7 @@ class ColumnValues:
     high: int | None = None
     texts: dict[str, int] = field(default_factory=dict)  # in order of appearance, with how often they occur
     fraction: Any = None
-    has_zero: bool | None = False  # None if it is not known
+    has_zero: bool = False
 
     def add_range(self, low: int, high: int) -> None:
         self.has_zero = self.has_zero or low == 0
@@ -91,14 +91,7 @@ def find_format(
 ) -> tuple[VoteFormat, list[str]]:
     """The format of votes in these columns, and notes for the user; `folded`: case does not matter."""
     columns = {name: ColumnValues(name) for name in names}
-    limits = {name: table.limits(name) for name in names}
-    for name, ends in limits.items():
-        if ends is not None:
-            columns[name].add_range(*ends)
-            columns[name].has_zero = None
-    unknown = [name for name, ends in limits.items() if ends is None]
-    wide = [name for name, ends in limits.items() if ends and ends[1] - ends[0] >= CHECK_FROM]
-    _collect(table, columns, unknown, wide, abstain)
+    _collect(table, columns, abstain)
     values = list(columns.values())
     if all(column.low is None and not column.texts for column in values):
         raise _no_votes(table, names)
@@ -112,23 +105,17 @@ def find_format(
     return form, notes
 
 
-def _collect(
-    table: Table, columns: dict[str, ColumnValues], unknown: list[str], wide: list[str], abstain: str | None
-) -> None:
-    """One pass over the columns whose values are unknown. Of `wide` columns only the first batch is checked."""
+def _collect(table: Table, columns: dict[str, ColumnValues], abstain: str | None) -> None:
+    """One pass over the columns. (Reading the statistics of a damaged Parquet file can crash the process.)"""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    names = [*unknown, *wide]
-    if not names:
-        return
+    names = list(columns)
     for number, batch in enumerate(table.batches(names, names)):
         if number == 0:
             for name in names:
                 _refuse_an_id(table, name, batch.column(name))
-        if not unknown:
-            return
-        for name in unknown:
+        for name in names:
             array, column = batch.column(name), columns[name]
             if pa.types.is_integer(array.type) and abstain is None:
                 ends = pc.min_max(array).as_py()
@@ -250,7 +237,7 @@ def _number_format(table: Table, columns: list[ColumnValues], abstain: str | Non
         number = parse_number(abstain)
         classes = [value for value in range(low, high + 1) if value != number]
         return declare_votes(classes=classes, abstain=abstain if number is None else number)
-    if (low, high) == (-1, 1) and all(column.has_zero is False for column, _, _ in ranges):
+    if (low, high) == (-1, 1) and not any(column.has_zero for column, _, _ in ranges):
         raise VoteError(
             f"{table.shown}: the votes are -1 and 1, which mean two things; pass --votes signed if -1 is the negative"
             " class, or --votes snorkel if it is no vote"

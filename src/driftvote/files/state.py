@@ -12,8 +12,13 @@ import hashlib
 import io
 import json
 import math
+import os
+import platform
+import sys
+import time
 import zipfile
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,7 +28,7 @@ import numpy.typing as npt
 
 from driftvote._version import __version__
 from driftvote.errors import StateError
-from driftvote.files.atomic import whole_file
+from driftvote.files.atomic import follow_links, whole_file
 
 FORMAT = "driftvote state"
 VERSION = 2
@@ -37,6 +42,56 @@ States = Mapping[Hashable, tuple[Header, Arrays]]
 _ADDED = ("format", "version", "driftvote", "checksums")  # written beside the caller's fields, removed on reading
 _REQUIRED = ("model", "settings", "labelers", "last_time")
 _TYPES = {"model": str, "settings": dict, "labelers": list, "checksums": dict}
+
+
+@contextmanager
+def hold_state(path: str | Path | None) -> Iterator[None]:
+    """Be the only process that continues a state, by a lock file beside it; another one is told who holds it.
+
+    The system frees the lock of a process that ended, however that was; a lock file that it left is taken over.
+    """
+    if path is None:
+        yield
+        return
+    target = follow_links(path)
+    lock = target.with_name(f"{target.name}.lock")
+    while True:
+        handle = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        try:
+            _lock(handle)
+        except OSError:
+            owner = os.read(handle, 300).decode(errors="replace").strip() or "another process"
+            os.close(handle)
+            raise StateError(
+                f"{path}: {owner} is continuing this state; wait for its end, or use another state file"
+            ) from None
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(handle), os.stat(lock)):
+                break
+        os.close(handle)  # whoever held it has just removed the file: others would lock a new one
+    try:
+        since = time.strftime("%Y-%m-%d %H:%M:%S")
+        os.ftruncate(handle, 0)
+        os.write(handle, f"process {os.getpid()} on {platform.node()} (since {since})\n".encode())
+        yield
+    finally:
+        with suppress(OSError):
+            os.unlink(lock)
+        os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    """Lock an open file for this process, or raise an OSError if another one has it."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(handle, 1 << 20, os.SEEK_SET)  # behind the text, which others read
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        os.lseek(handle, 0, os.SEEK_SET)
+    else:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def write_state(path: str | Path, header: Header, arrays: Arrays) -> None:

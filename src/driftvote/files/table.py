@@ -6,6 +6,7 @@ To add a format, write a subclass of `Table` in a module of its own and add one 
 from __future__ import annotations
 
 import importlib
+import os
 import shutil
 import sys
 import tempfile
@@ -122,10 +123,6 @@ class Table(ABC):
     def complete(self) -> None:  # noqa: B027 - most files have all names at their beginning
         """Make sure that `names` holds every column."""
 
-    def limits(self, column: str) -> tuple[int, int] | None:
-        """Smallest and largest of a column of whole numbers, if the file tells without being read."""
-        return None
-
     def labeler_of(self, column: str) -> str:
         """The name of the labeler whose votes a column holds."""
         return column
@@ -196,11 +193,23 @@ def open_table(path: str, options: FileOptions) -> Iterator[Table]:
         return
     if sys.stdin is None or sys.stdin.isatty():
         raise DriftvoteError("-: standard input is a terminal; pipe a file into it, or name a file")
-    with tempfile.NamedTemporaryFile(prefix="driftvote-stdin-") as spool:
+    with _spool() as (spool, name):
         shutil.copyfileobj(sys.stdin.buffer, spool)
         spool.flush()
-        kind, compression = sniff_format(spool.name, options.format)
-        yield _make_table(spool.name, kind, compression, options, "standard input")
+        kind, compression = sniff_format(name, options.format)
+        yield _make_table(name, kind, compression, options, "standard input")
+
+
+@contextmanager
+def _spool() -> Iterator[tuple[Any, str]]:
+    """A temporary file and a name to read it by; in no folder where the system allows that: a kill leaves nothing."""
+    with tempfile.TemporaryFile() as unnamed:
+        name = f"/proc/self/fd/{unnamed.fileno()}"
+        if os.path.exists(name):
+            yield unnamed, name
+            return
+    with tempfile.NamedTemporaryFile(prefix="driftvote-stdin-") as named:
+        yield named, named.name
 
 
 def _make_table(path: str, kind: str, compression: str | None, options: FileOptions, shown: str | None = None) -> Table:
