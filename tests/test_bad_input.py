@@ -21,6 +21,7 @@ from driftvote import (
     VoteFormatWarning,
     WindowGrid,
 )
+from driftvote.inputs import to_list
 from driftvote.streams import simulate
 from driftvote.votes import SignedVotesCheck, declare_votes
 
@@ -235,6 +236,74 @@ def test_snorkel_votes_are_not_doubted(coverage):
         check = SignedVotesCheck.of(declare_votes())
         for begin, end in ((0, 40), (40, 41), (41, 300)):
             check.look(declare_votes(), votes[begin:end], True, begin)
+
+
+MEANT = [
+    (lambda: AdaptiveLabelModel(window=100), r"no setting 'window'; did you mean windows=.*FixedWindowLabelModel\(window="),
+    (lambda: AdaptiveLabelModel(n_class=3), r"no setting 'n_class'; did you mean n_classes=\?"),
+    (lambda: AdaptiveLabelModel(frobnicate=3), r"no setting 'frobnicate'; leave it out"),
+    (lambda: AdaptiveLabelModel().label_stream([[1, 0, 1]], worker="w"), r"no keyword 'worker'; did you mean labeler=\?"),
+    (lambda: AdaptiveLabelModel().fit([[1, 0, 1]], timestamp="t"), r"no keyword 'timestamp'; did you mean time=\?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "message"), MEANT)
+def test_a_keyword_of_other_libraries_is_told_its_name_here(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    "rows", [[[1, 0, 1]], [(1, 0, 1)], [[1, 0, 1, 1], [1, 1, 1, 1], [0, 0, 0, 0]], [np.ones(3, int)]]
+)
+def test_rows_are_not_one_row(rows):
+    model = AdaptiveLabelModel()
+    for _ in range(2):
+        with pytest.raises(VoteError, match=rf"not a list of {len(rows)} rows; use label_stream"):
+            model.update(rows)
+        model.update([1, 1, 0])
+
+
+def test_classes_that_begin_at_one():
+    for data in ([[1, 2, 1], [2, 2, 1]], pd.DataFrame({"a": [1, 2], "b": [2, 2], "c": [1, 2]})):
+        with pytest.raises(VoteError, match=r"or classes=\[1, 2\] for classes from 1"):
+            label(data)
+    with pytest.raises(VoteError, match=r"pass n_classes=10 or more for classes from 0, or classes=range\(1, 10\)"):
+        label([[1, 9, 1]])
+    assert label([[1, 9, 1], [9, 9, 9]], classes=range(1, 10)).labels.tolist()[1] == 9
+
+
+def test_a_dict_of_lists_is_a_wide_frame():
+    votes = {"a": [1, 0, -1], "b": [1, 1, 0], "c": [0, 0, 0]}
+    expected = label(pd.DataFrame(votes))
+    for columns in (
+        votes,
+        {name: np.array(v) for name, v in votes.items()},
+        {name: pd.Series(v) for name, v in votes.items()},
+    ):
+        out = label(columns)
+        assert out.labelers == ("a", "b", "c")
+        np.testing.assert_array_equal(out.proba, expected.proba)
+    out = AdaptiveLabelModel(classes=["n", "y"]).label_stream(
+        {"a": ["n", None], "b": ["n", "y"], "c": ["y", "y"], "at": ["31.01.2026", "01.02.2026"]}, time="at"
+    )
+    assert out.labels.tolist() == ["n", "y"]
+    with pytest.raises(VoteError, match="column 'b' holds 1 votes, but 'a' holds 2"):
+        label({"a": [1, 0], "b": [1], "c": [1, 1]})
+    with pytest.raises(VoteError, match="votes of one type in each list"):
+        label({"a": [1, "x"], "b": [1, 0], "c": [1, 1]})
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_labels_that_no_column_holds_become_text(backend):
+    out = label([[2**70] * 3], classes=[2**70, 2**71])
+    assert to_list(out.to_frame(backend)["label"]) == [str(2**70)]
+    half = AdaptiveLabelModel(classes=["\ud800", "b"], labelers=["\udc80", "x", "y"]).label_stream([["\ud800"] * 3])
+    frame = half.to_frame(backend, per_labeler=True)
+    assert next(iter(frame["label"])) is not None
+    assert any("accuracy_\\udc80" in str(name) for name in getattr(frame, "column_names", frame.columns))
+    with pytest.raises(IndexError, match="row 7 is not among these 1 rows"):
+        half.explain(7)
 
 
 def test_agreements_need_rows():

@@ -359,7 +359,7 @@ def test_no_class_balance_is_an_estimated_one():
 
 @pytest.mark.parametrize("keyword", ["watch", "n_epochs"])
 def test_a_keyword_that_no_part_has_is_a_type_error(keyword):
-    with pytest.raises(TypeError, match=f"AdaptiveLabelModel has no setting '{keyword}'"):
+    with pytest.raises(TypeError, match=f"AdaptiveLabelModel has no setting '{keyword}'; "):
         AdaptiveLabelModel(**{keyword: "agreements"})
 
 

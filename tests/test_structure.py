@@ -20,7 +20,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # Layers, lowest first: a module imports from its own layer or from a lower one. The package `files` knows of votes, not
 # of models; models use it for their state files.
 LAYERS = [
-    ["errors", "_version", "arrays"],
+    ["errors", "_version", "_startup", "arrays"],
     ["settings", "theory", "randomness", "times", "votes"],
     ["inputs"],
     ["core"],

@@ -6,6 +6,7 @@
 1
 """
 
+import driftvote._startup  # noqa: F401 - first: it takes care of Ctrl-C during the imports below
 from driftvote._version import __version__
 from driftvote.core.label_models import Confusion, Majority, Mixture, OneCoin, Triplet, Wawa
 from driftvote.core.windows import WindowGrid, WindowRule, WindowTest

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from driftvote.arrays import Codes, Ints
 from driftvote.errors import LabelerError, OrderError, SettingError, VoteError
+from driftvote.settings import COLUMN_HINTS, unknown_keyword
 from driftvote.times import LastTime, TextTimes, Times, read_one, read_times
 from driftvote.votes import BAD, EncodedColumn, Roster, VoteFormat, is_missing, unique_names
 
@@ -133,6 +134,10 @@ def _encode_values(values: Iterable[Any], form: VoteFormat) -> list[int] | None:
 
 
 def _read_other_row(row: Any, form: VoteFormat, roster: Roster) -> Batch:
+    if isinstance(row, (list, tuple)) and row and all(isinstance(value, (list, tuple, np.ndarray)) for value in row):
+        raise VoteError(
+            f"one row of votes is needed, such as [1, 0, -1], not a list of {len(row)} rows; use label_stream for them"
+        )
     if hasattr(row, "to_dict") and hasattr(row, "index"):
         row = row.to_dict()
         if list(row) == list(range(len(row))):  # numbered, not named
@@ -163,6 +168,7 @@ def read_batch(
     label: str | None = None,
     ids: Any = None,
     verified: Any = None,
+    **unknown: Any,
 ) -> Batch:
     """A batch from an array, a list of rows or dicts, or a frame.
 
@@ -170,10 +176,13 @@ def read_batch(
     describes; `task`, `labeler` and `label` name those of a long frame. `ids` and `verified` name a column of a frame
     or a key of dicts, or hold one value a row. The tasks of a long frame are its ids.
     """
+    for name in unknown:
+        known = ("time", "time_format", "task", "labeler", "label", "ids", "verified")
+        raise unknown_keyword("reading votes", name, known, COLUMN_HINTS)
     if is_iterator_of_chunks(data):
         raise VoteError("one batch of rows is needed here, not an iterator; loop over its chunks")
     if isinstance(data, Mapping):
-        data = [data]
+        data = _read_columns(data) if _holds_columns(data) else [data]
     keys = {"time": time, "task": task, "labeler": labeler, "label": label}
     columns = {key: value for key, value in (("ids", ids), ("verified", verified)) if isinstance(value, str)}
     if isinstance(data, (list, tuple)):
@@ -203,6 +212,31 @@ def read_batch(
     batch = _read_wide(frame, form, roster, keys["time"], set(columns.values()))
     batch.times = times
     return _with_row_info(batch, form, ids, verified, {name: frame[name].to_list() for name in columns.values()})
+
+
+def _holds_columns(data: Mapping[Any, Any]) -> bool:
+    """Whether a dict holds a column for each labeler, not a vote."""
+    return bool(data) and all(isinstance(v, (list, np.ndarray)) or hasattr(v, "to_list") for v in data.values())
+
+
+def _read_columns(data: Mapping[Any, Any]) -> Any:
+    """A dict of columns as a frame."""
+    import pyarrow as pa
+
+    columns = {name: to_list(values) for name, values in zip(unique_names(data), data.values(), strict=True)}
+    lengths = {name: len(values) for name, values in columns.items()}
+    for name, length in lengths.items():
+        if length != next(iter(lengths.values())):
+            raise VoteError(
+                f"column {name!r} holds {length} votes, but {next(iter(lengths))!r} holds"
+                f" {next(iter(lengths.values()))}; every labeler needs a vote or an abstention in every row"
+            )
+    try:
+        return pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
+        raise VoteError(
+            f"a dict of lists holds votes of one type in each list ({problem}); pass a list of rows"
+        ) from None
 
 
 def _refuse_keys(keys: Mapping[str, str | None], what: str) -> None:
@@ -624,7 +658,7 @@ def make_frame(columns: dict[str, Any], backend: Any, index: Any = None) -> Any:
     """Columns as a frame of the given library, with the index that a pandas frame came with."""
     import narwhals as nw
 
-    columns = {name: _one_type(values) for name, values in columns.items()}
+    columns = {_readable(name): _one_type(values) for name, values in columns.items()}
     native = nw.from_dict(columns, backend=_check_backend(backend)).to_native()
     if nw.dependencies.is_pandas_dataframe(native):
         for name, values in columns.items():
@@ -655,7 +689,15 @@ def _check_backend(backend: Any) -> Any:
 
 
 def _one_type(values: Any) -> Any:
-    """Values as they are, or as text if they are of several types, which no column holds."""
-    if not isinstance(values, list) or len({type(value) for value in values if value is not None}) <= 1:
+    """Values as they are, or as text if no column holds them: several types, numbers beyond 64 bits."""
+    if not isinstance(values, list):
         return values
-    return [None if value is None else str(value) for value in values]
+    types = {type(value) for value in values if value is not None}
+    if len(types) > 1 or (types == {int} and any(value is not None and abs(value) >= 2**63 for value in values)):
+        return [None if value is None else _readable(str(value)) for value in values]
+    return [None if value is None else _readable(value) for value in values] if types == {str} else values
+
+
+def _readable(text: str) -> str:
+    r"""Text with half characters (lone surrogates), which no file and no frame holds, written as \udc80."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

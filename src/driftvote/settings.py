@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
+from difflib import get_close_matches
 from numbers import Real
 from reprlib import repr as shorten
 from typing import Any
@@ -17,6 +18,44 @@ Number = Any
 
 REVIEW_BELOW = 0.6
 """A less probable label needs review. Probabilities are careful: two votes against one are about 0.7."""
+
+
+SETTING_HINTS = {
+    "window": "windows=[...] for sizes to choose from, or FixedWindowLabelModel(window=...)",
+    "cardinality": "n_classes=",
+    "k": "n_classes=",
+    "num_classes": "n_classes=",
+    "random_state": "seed=",
+    "label_model": "estimator=",
+    "workers": "labelers=",
+    "annotators": "labelers=",
+}
+COLUMN_HINTS = {
+    "worker": "labeler=",
+    "annotator": "labeler=",
+    "rater": "labeler=",
+    "item": "task=",
+    "answer": "label=",
+    "vote": "label=",
+    "timestamp": "time=",
+    "date": "time=",
+    "gold": "verified=",
+    "y_true": "verified=",
+}
+"""What people of other libraries mean by a keyword that does not exist here."""
+
+
+def unknown_keyword(
+    who: str, name: str, known: Iterable[str], hints: dict[str, str], kind: str = "keyword"
+) -> TypeError:
+    """The error for a keyword that does not exist, with the one that was probably meant.
+
+    >>> unknown_keyword("update", "tiem", ["time", "id"], {})
+    TypeError("update has no keyword 'tiem'; did you mean time=?")
+    """
+    close = get_close_matches(name, list(known), 1)
+    meant = hints.get(name.lower()) or (f"{close[0]}=" if close else "")
+    return TypeError(f"{who} has no {kind} {name!r}; {f'did you mean {meant}?' if meant else 'leave it out'}")
 
 
 def positive(name: str, value: Number) -> float:

@@ -282,7 +282,9 @@ class VoteFormat:
             return f"pass classes=[...] for text classes, or labelers=[...] if {column!r} is not a labeler"
         whole = type(value) is int or (isinstance(value, float) and value.is_integer())
         if self.name == "snorkel" and whole and self.n_classes <= value < MOST_CLASSES:  # type: ignore[operator]
-            return f"pass n_classes={int(value) + 1} or more if there are more classes"  # type: ignore[call-overload]
+            most = int(value)  # type: ignore[call-overload]
+            counted = str(list(range(1, most + 1))) if most <= 6 else f"range(1, {most + 1})"
+            return f"pass n_classes={most + 1} or more for classes from 0, or classes={counted} for classes from 1"
         if self.name == "signed" and whole:
             return "pass votes='snorkel' and n_classes=... for class codes from 0"
         return "declare the values with classes=[...], abstain=..."
@@ -546,12 +548,22 @@ def unique_names(names: Iterable[object]) -> tuple[str, ...]:
     return texts
 
 
+def show_name(name: str) -> str:
+    """A name in a list of names: quoted if it holds a comma or blanks at its ends, or is empty.
+
+    >>> show_name("Dee"), show_name("Dee, J.")
+    ('Dee', "'Dee, J.'")
+    """
+    return name if name and "," not in name and name == name.strip() else repr(name)
+
+
 def show_names(names: Sequence[str], most: int = 6) -> str:
     """A few names for a message.
 
     >>> show_names(["a", "b", "c", "d"], most=3)
     'a, b, ... d (4 in all)'
     """
+    names = [show_name(name) for name in names]
     if len(names) <= most:
         return ", ".join(names)
     return f"{', '.join(names[: most - 1])}, ... {names[-1]} ({len(names)} in all)"

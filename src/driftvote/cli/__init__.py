@@ -37,6 +37,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -63,6 +64,7 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 
 def main() -> None:
     """Run the command line and exit; an error prints one line, never a traceback, and exits with code 2."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # see driftvote/_startup.py
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that temporary files are removed
     show: Any = _show_warning
     warnings.showwarning = show
@@ -85,6 +87,8 @@ def main() -> None:
         if isinstance(end.__context__, BrokenPipeError):
             _exit_without_reader()
         raise
+    except FileNotFoundError as problem:
+        _print_error(f"{problem.filename or 'input'}: there is no such file; check its name")
     except OSError as problem:
         _print_error(f"{problem.filename or 'output'}: {problem.strerror or problem}; choose another path")
     except DriftvoteError as problem:

@@ -48,7 +48,7 @@ from driftvote.files.table import format_of
 from driftvote.files.write import Writer, closing_writer, open_writer
 from driftvote.report import ReportBuilder, check_report_path, write_report
 from driftvote.settings import REVIEW_BELOW
-from driftvote.votes import show_names
+from driftvote.votes import show_name, show_names
 
 MAX_JSON_EVENTS = 100
 """Drift events in the JSON summary: the latest ones."""
@@ -324,7 +324,7 @@ class LabelTotals:
     def lines(self, summary: dict[str, Any]) -> list[str]:
         """The summary as lines of text."""
         rows = max(1, self.rows)
-        shares = [f"{name} {count / rows:.1%}" for name, count in list(summary["labels"].items())[:8]]
+        shares = [f"{show_name(name)} {count / rows:.1%}" for name, count in list(summary["labels"].items())[:8]]
         if summary["no_label"]:
             shares.append(f"tied {summary['no_label'] / rows:.1%}")
         lines = [
@@ -368,4 +368,4 @@ def show_accuracies(accuracies: dict[str, float]) -> str:
     """The best eight labelers with their accuracies."""
     order = sorted(accuracies.items(), key=lambda pair: -pair[1])
     more = f" and {len(order) - 8} more" if len(order) > 8 else ""
-    return ", ".join(f"{name} {value:.2f}" for name, value in order[:8]) + more
+    return ", ".join(f"{show_name(name)} {value:.2f}" for name, value in order[:8]) + more

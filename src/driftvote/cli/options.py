@@ -15,7 +15,7 @@ import typer
 from driftvote.core.label_models import Estimator
 from driftvote.errors import DriftvoteError
 from driftvote.files.classes import declare_format
-from driftvote.files.table import FORMATS, FileOptions
+from driftvote.files.table import DUPLICATES, FORMATS, FileOptions
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabelModel, MajorityLabelModel
 from driftvote.models.adaptive import ESTIMATOR_SHORTCUTS, WINDOW_SHORTCUTS
 from driftvote.votes import VoteFormat
@@ -97,6 +97,10 @@ class InputOptions(FileOptions, FormatOptions):
             raise DriftvoteError("--time-format needs --time, the column that it describes")
         if self.in_order and self.time is not None:
             raise DriftvoteError("--in-order and --time both define the order; pass one of them")
+        if self.duplicates not in DUPLICATES:
+            raise DriftvoteError(f"--duplicates {self.duplicates}: choose {', '.join(DUPLICATES)}")
+        if self.duplicates != "error" and not self.long:
+            raise DriftvoteError("--duplicates is for files with one vote a line; name --task, --labeler and --label")
         if self.encoding != "utf-8" and self.format not in (None, "csv", "tsv"):
             raise DriftvoteError(f"--encoding is for CSV and TSV, not for {self.format}")
 
@@ -232,6 +236,11 @@ _INPUT_INFOS = {
     "labeler": option("--labeler", help="One vote a line: column of the labeler.", panel=_COLUMNS),
     "label": option("--label", help="One vote a line: column of the vote.", panel=_COLUMNS),
     "in_order": option("--in-order", help="One vote a line, without --time: lines are in time order.", panel=_COLUMNS),
+    "duplicates": option(
+        "--duplicates",
+        help="One vote a line: which vote counts if a labeler votes again: error, first, last.",
+        panel=_COLUMNS,
+    ),
     "classes": option("--classes", help="Class values in order: ham,spam.", panel=_VOTES),
     "abstain": option("--abstain", help="Value that means no vote; an empty cell always does.", panel=_VOTES),
     "fold_case": option("--fold-case", help="Read Yes, YES and yes as one class.", panel=_VOTES),

@@ -93,7 +93,7 @@ def open_votes(options: InputOptions, form: VoteFormat | None = None, min_labele
             known, notes = find_format(table, columns, options.abstain, options.fold_case)
         elif options.fold_case:
             known = fold_case(known)
-        yield VoteFile(options, table, roles, known, declared is not None, tuple(notes))
+        yield VoteFile(options, table, roles, known, declared is not None, (*table.notes, *notes))
 
 
 def _stored_format(table: Table, options: InputOptions) -> VoteFormat | None:

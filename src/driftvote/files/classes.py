@@ -13,7 +13,7 @@ from typing import Any
 
 from driftvote.errors import DriftvoteError, VoteError
 from driftvote.files.table import Table, quote_names
-from driftvote.votes import EMPTY_WORDS, VoteFormat, declare_votes, find_similar, fold_case, parse_number
+from driftvote.votes import EMPTY_WORDS, VoteFormat, declare_votes, find_similar, fold_case, parse_number, show_name
 
 MOST = 1000
 """Classes that are found without being declared; more must be declared."""
@@ -47,7 +47,7 @@ def declare_format(
 
 def describe_classes(form: VoteFormat) -> str:
     """How votes are read, for the summary of a command."""
-    some = ", ".join(str(value) for value in form.classes[:10])
+    some = ", ".join(show_name(str(value)) for value in form.classes[:10])
     more = "" if form.n_classes <= 10 else f" and {form.n_classes - 10} more"
     abstention = "an empty cell" if form.abstain is None else f"{form.abstain} or an empty cell"
     return f"{some}{more}; {abstention} is no vote"
@@ -93,7 +93,7 @@ def find_format(
     columns = {name: ColumnValues(name) for name in names}
     _collect(table, columns, abstain)
     values = list(columns.values())
-    if all(column.low is None and not column.texts for column in values):
+    if all(column.low is None and not column.texts and column.fraction is None for column in values):
         raise _no_votes(table, names)
     _refuse_mixtures(table, values)
     if any(column.texts for column in values):

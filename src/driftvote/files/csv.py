@@ -19,6 +19,8 @@ from driftvote.files.table import LONGEST_LINE, TOO_LONG, FileOptions, Table, qu
 BLOCK = 1 << 22
 """Bytes parsed at a time."""
 
+_FIRST_LINES = 50  # that show which delimiter a file has
+
 _DELIMITERS = {";": "';'", "\t": "'\\t' (or the ending .tsv)", "|": "'|'", ",": "','"}
 
 
@@ -40,7 +42,8 @@ class CsvTable(Table):
         self.encoding = options.encoding
         self._is_utf8 = self.encoding.lower().replace("-", "") == "utf8"
         self.names, self._header_lines = self._read_header()
-        self._refuse_other_delimiter()
+        if len(self.names) == 1:
+            self._find_delimiter(given=options.delimiter is not None)
         for place, name in enumerate(self.names):
             if not name:  # as pandas writes an index
                 self.names[place] = f"column_{place + 1}"
@@ -54,15 +57,25 @@ class CsvTable(Table):
                     return [cell.strip("\ufeff \t") for cell in cells], reader.line_num
         raise self.error("the file is empty; there is no header to read")
 
-    def _refuse_other_delimiter(self) -> None:
-        if len(self.names) > 1:
-            return
-        for other, written in _DELIMITERS.items():
-            if other != self.delimiter and other in self.names[0]:
-                raise self.error(
-                    f"the header is one column, {self.names[0][:60]!r}, with the delimiter {self.delimiter!r};"
-                    f" pass --delimiter {written}"
-                )
+    def _find_delimiter(self, given: bool) -> None:
+        """Take the other delimiter that cuts the first lines into as many cells as the header, if there is one such."""
+        header, mine = self.names[0], self.delimiter
+        others = [other for other in _DELIMITERS if other != mine and other in header]
+        fitting = []
+        for self.delimiter in others:
+            lines = [cells for _, (_, cells) in zip(range(_FIRST_LINES), self._records(), strict=False)]
+            if len({len(cells) for cells in lines}) == 1:
+                fitting.append(self.delimiter)
+        self.delimiter = mine
+        if len(fitting) == 1 and not given:
+            self.delimiter = fitting[0]
+            self.names, self._header_lines = self._read_header()
+            self.notes = (f"note: cells are separated by {self.delimiter!r}; pass --delimiter if that is not so",)
+        elif others:
+            raise self.error(
+                f"the header is one column, {header[:60]!r}, with the delimiter {mine!r};"
+                f" pass --delimiter {_DELIMITERS[others[0]]}"
+            )
 
     def batches(self, columns: Sequence[str], votes: Collection[str] = ()) -> Iterator[Any]:
         import pyarrow as pa
@@ -154,6 +167,9 @@ class CsvTable(Table):
         import pyarrow as pa
 
         remedy = "save it as UTF-8, or name its encoding, such as --encoding latin-1"
+        with self.path.open("rb") as file:
+            if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):  # as Excel writes Unicode text
+                remedy = "save it as UTF-8, or pass --encoding utf-16"
         if self._is_utf8:
             with pa.input_stream(str(self.path), compression=self.compression) as stream:
                 for number, line in enumerate(self._limited(io.BufferedReader(stream)), 1):

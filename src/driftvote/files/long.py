@@ -281,11 +281,15 @@ class LongReader:
         starts = _starts(lines)
         row_of = np.repeat(np.arange(len(starts)), np.diff(starts, append=lines.num_rows))
         labeler_of = lines.column("labeler").to_numpy()
+        cast = np.arange(lines.num_rows)  # the lines whose votes count
         repeated = find_repeated_vote(row_of, labeler_of)
         if repeated is not None:
-            raise self._repeated_vote(lines, *repeated)
+            if self.roles.duplicates == "error":
+                raise self._repeated_vote(lines, *repeated)
+            cast = np.argsort(lines.column("time").to_numpy(zero_copy_only=False), kind="stable")
+            cast = cast[::-1] if self.roles.duplicates == "first" else cast  # of equal cells, the last one stays
         codes = np.full((len(starts), len(self.labelers)), -1, self.form.dtype)
-        codes[row_of, labeler_of] = lines.column("code").to_numpy()
+        codes[row_of[cast], labeler_of[cast]] = lines.column("code").to_numpy()[cast]
         done = lines.column("done").take(pa.array(starts)).to_numpy(zero_copy_only=False)
         assert self._times is not None
         roles = self.roles
@@ -307,7 +311,7 @@ class LongReader:
             codes=codes,
             literal=self._literal,
             kept=make_record_batch([columns[name] for name in roles.kept], roles.kept, len(starts)),
-            times=replace(self._times, values=done),
+            times=replace(self._times, values=done) if roles.time else None,
             streams=columns[roles.stream] if roles.stream else None,
             **known,
         )
@@ -340,7 +344,7 @@ class LongReader:
         return VoteError(
             f"{self.table.shown}: {again_at}: labeler {labeler!r} votes again on task"
             f" {self._unpack('task', lines, [again])[0].as_py()!r} (first in {before_at}); keep one vote of each"
-            " labeler on a task"
+            " labeler on a task, or pass --duplicates first or last"
         )
 
 

@@ -37,6 +37,7 @@ class Roles:
     task: str = ""  # of a long file, as the next two
     labeler: str = ""
     label: str = ""
+    duplicates: str = "error"
     in_order: bool = False  # the lines of a long file are in time order already
     text: tuple[str, ...] = ()  # columns that stay text in a typed output
 
@@ -130,6 +131,7 @@ def _find_long_roles(table: Table, options: FileOptions) -> Roles:
         labeler=str(options.labeler),
         label=str(options.label),
         in_order=options.in_order,
+        duplicates=options.duplicates,
         text=tuple(options.text),
     )
 

@@ -28,6 +28,9 @@ LONGEST_LINE = 1 << 24
 TOO_LONG = "a line is longer than 16 MB; a line is one row of votes, so this is not such a file"
 
 
+DUPLICATES = ("error", "first", "last")
+
+
 class FileFormat(NamedTuple):
     """How files of a format are recognized, and which class reads them."""
 
@@ -75,6 +78,7 @@ class FileOptions:
     task: str | None = None
     labeler: str | None = None
     label: str | None = None
+    duplicates: str = "error"  # of a long file, one of DUPLICATES: which vote of a labeler on a task counts
 
     @property
     def long(self) -> bool:
@@ -95,6 +99,7 @@ class Table(ABC):
     labelers: list[str] | None = None  # the columns of votes, named as the options name them, if the file tells
     classes: list[Any] | None = None  # the values that class codes in the file stand for, if the file tells
     batch_rows = BATCH
+    notes: tuple[str, ...] = ()  # what was found out about the file, for the user
 
     def __init__(
         self, path: str | Path, options: FileOptions, shown: str | None = None, compression: str | None = None
@@ -233,6 +238,8 @@ def format_of(path: str | Path, name: str | None = None, option: str = "--from")
     if name is not None and name not in FORMATS:
         raise DriftvoteError(f"{option} {name}: there is no such format; choose one of {', '.join(FORMATS)}")
     kind = name or next((kind for kind, entry in FORMATS.items() if ending in entry.endings), None)
+    if kind is None and ending in (".xlsx", ".xls", ".xlsm", ".ods"):
+        raise DriftvoteError(f"{path}: this is a spreadsheet; save its sheet as CSV (UTF-8), and name that file")
     if kind is None:
         what = f"the ending {ending!r}" if ending else "a name without an ending"
         raise DriftvoteError(f"{path}: cannot tell the format from {what}; say {option} {' | '.join(FORMATS)}")

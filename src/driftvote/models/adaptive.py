@@ -109,7 +109,8 @@ class AdaptiveLabelModel(LabelModel):
         params = {name: value for name, value in locals().items() if name in _PARAMS}
         unknown = [name for name in shortcuts if name not in (*WINDOW_SHORTCUTS, *ESTIMATOR_SHORTCUTS)]
         if unknown:
-            raise TypeError(f"{type(self).__name__} has no setting {unknown[0]!r}")
+            known = (*_PARAMS, *WINDOW_SHORTCUTS, *ESTIMATOR_SHORTCUTS)
+            raise settings.unknown_keyword(type(self).__name__, unknown[0], known, settings.SETTING_HINTS, "setting")
         self.windows = resolve_rule(windows, {name: shortcuts[name] for name in WINDOW_SHORTCUTS if name in shortcuts})
         self.estimator = resolve_estimator(
             estimator, {name: shortcuts[name] for name in ESTIMATOR_SHORTCUTS if name in shortcuts}

@@ -254,6 +254,7 @@ class LabelModel:
         label: str | None = None,
         ids: Any = None,
         verified: Any = None,
+        **unknown: Any,
     ) -> LabeledStream | Iterator[LabeledStream]:
         """Learn from rows in time order and label each one; continues where the stream stopped.
 
@@ -281,7 +282,7 @@ class LabelModel:
         LabeledStream, or an iterator of them.
         """
         columns = {"time": time, "task": task, "labeler": labeler, "label": label, "ids": ids, "verified": verified}
-        columns["time_format"] = time_format
+        columns |= {"time_format": time_format, **unknown}  # reading refuses what is unknown
         if is_iterator_of_chunks(data):
             refuse_values_for_chunks(ids, verified)
             return self._label_chunks(data, columns)

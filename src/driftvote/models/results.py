@@ -338,6 +338,8 @@ class LabeledStream:
           votes together     +0.00
           log-odds of 1      +2.20  (the sum)
         """
+        if not -len(self) <= row < len(self):
+            raise IndexError(f"row {row} is not among these {len(self)} rows; they are counted from 0")
         place = range(len(self))[row]
         estimates, code = self._estimates[place : place + 1], int(self.codes[place])
         why = explain_row(self.votes[place], code, self.proba[place], estimates, self._form, self.labelers)
