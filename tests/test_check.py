@@ -70,7 +70,7 @@ def test_too_many_doubtful_rows_are_exit_code_4(drifted, tmp_path):
 def test_bad_input_is_exit_code_2(drifted, tmp_path, monkeypatch, capsys):
     """As a shell sees it."""
     cases = [
-        (["no.csv"], 2, "no.csv: No such file or directory"),
+        (["no.csv"], 2, "no.csv: there is no such file"),
         ([drifted, "--last", 0], 2, "Invalid value for '--last'"),
         ([drifted, "--state", tmp_path / "no.npz"], 2, "no.npz: there is no such state file"),
         ([drifted, "--stream", JUDGES[0], "--metrics", tmp_path / "m"], 2, "metrics are about one stream"),

@@ -42,9 +42,9 @@ def csv_with(line: int, text: str) -> str:
 
 
 BAD = {
-    "wrong delimiter": ("v.csv", (HEAD + "".join(ROWS)).replace(",", ";"), [], r"header is one column, 'id;a;b;c'.*--delimiter ';'"),
-    "tab in a csv": ("v.csv", (HEAD + "".join(ROWS)).replace(",", "\t"), [], r"--delimiter '\\t' \(or the ending .tsv\)"),
-    "comma in a tsv": ("v.tsv", HEAD + "".join(ROWS), [], r"--delimiter ','"),
+    "wrong delimiter": ("v.csv", (HEAD + "".join(ROWS)).replace(",", ";").replace("m7;", "m7,"), [], r"header is one column, 'id;a;b;c'.*--delimiter ';'"),
+    "two delimiters": ("v.csv", "a;b|c\n0;1|1\n", [], r"--delimiter ';'"),
+    "given delimiter": ("v.csv", (HEAD + "".join(ROWS)), ["--delimiter", ";"], r"--delimiter ','"),
     "missing column": ("v.csv", HEAD + "".join(ROWS), ["--time", "when"], r"no column 'when'; it has 'id', 'a', 'b', 'c'"),
     "missing labeler": ("v.csv", HEAD + "".join(ROWS), ["--labelers", "a,b,d"], r"no column 'd'"),
     "two labelers": ("v.csv", HEAD + "".join(ROWS), ["--labelers", "a,b"], r"at least 3 labelers are needed, and there are 2"),
@@ -176,7 +176,9 @@ def test_places_are_checked_before_anything_is_read(tmp_path, monkeypatch, capsy
     assert "there is no folder" in refused(monkeypatch, capsys, *command, "-o", tmp_path / "no" / "l.csv")
     assert "this is a folder" in refused(monkeypatch, capsys, *command, "-o", tmp_path)
     assert "this is a folder" in refused(monkeypatch, capsys, "label", tmp_path, "-o", tmp_path / "y.csv")
-    assert "No such file" in refused(monkeypatch, capsys, "label", tmp_path / "none.csv", "-o", tmp_path / "y.csv")
+    assert "there is no such file" in refused(
+        monkeypatch, capsys, "label", tmp_path / "none.csv", "-o", tmp_path / "y.csv"
+    )
     assert "cannot be written as npy" in refused(monkeypatch, capsys, *command, "-o", tmp_path / "y.npy")
     assert "read, not written" in refused(monkeypatch, capsys, *command, "-o", tmp_path / "y.csv.gz")
     assert "written as .html or .json" in refused(

@@ -137,8 +137,8 @@ def foreign_accesses(tree: ast.Module, own: set[str]) -> list[str]:
     ]
 
 
-FOREIGN = {"_jvm", "_jsc", "_asdict", "_fields", "_replace", "_cache", "_cache_file", "_version"}
-"""Private or underscored names of other libraries that the package uses: Spark, named tuples, Numba's cache."""
+FOREIGN = {"_jvm", "_jsc", "_asdict", "_fields", "_replace", "_cache", "_cache_file", "_version", "_exit"}
+"""Private or underscored names of other libraries that the package uses: Spark, named tuples, Numba's cache, the system."""
 
 
 def test_no_package_touches_private_attributes_of_another():

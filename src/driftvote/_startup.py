@@ -30,4 +30,10 @@ def guard_start() -> None:
         signal.signal(signal.SIGINT, _end)
 
 
+def end_guard() -> None:
+    """Let Ctrl-C raise `KeyboardInterrupt` again."""
+    if signal.getsignal(signal.SIGINT) is _end:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 guard_start()

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from driftvote._startup import end_guard
 from driftvote._version import __version__
 from driftvote.cli.check import check
 from driftvote.cli.compare import compare
@@ -64,7 +65,7 @@ _UsageError: Any = typer.BadParameter.__mro__[1]
 
 def main() -> None:
     """Run the command line and exit; an error prints one line, never a traceback, and exits with code 2."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # see driftvote/_startup.py
+    end_guard()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that temporary files are removed
     show: Any = _show_warning
     warnings.showwarning = show

@@ -187,22 +187,27 @@ def quote_names(names: Sequence[str], most: int = 12) -> str:
 def open_table(path: str, options: FileOptions) -> Iterator[Table]:
     """The table in a file, or in standard input for "-".
 
-    Standard input is copied to a temporary file first: classes are found in one pass and votes read in another, and an
-    error names its line.
+    Standard input and named pipes are copied to a temporary file first: classes are found in one pass and votes read in
+    another, and an error names its line.
     """
-    if path != "-":
+    is_pipe = path != "-" and Path(path).is_fifo()
+    if path != "-" and not is_pipe:
         if Path(path).is_dir():
             raise DriftvoteError(f"{path}: this is a folder; name one file")
         kind, compression = format_of(path, options.format)
         yield _make_table(path, kind, compression, options)
         return
-    if sys.stdin is None or sys.stdin.isatty():
+    if not is_pipe and (sys.stdin is None or sys.stdin.isatty()):
         raise DriftvoteError("-: standard input is a terminal; pipe a file into it, or name a file")
     with _spool() as (spool, name):
-        shutil.copyfileobj(sys.stdin.buffer, spool)
+        if is_pipe:
+            with open(path, "rb") as pipe:
+                shutil.copyfileobj(pipe, spool)
+        else:
+            shutil.copyfileobj(sys.stdin.buffer, spool)
         spool.flush()
         kind, compression = sniff_format(name, options.format)
-        yield _make_table(name, kind, compression, options, "standard input")
+        yield _make_table(name, kind, compression, options, path if is_pipe else "standard input")
 
 
 @contextmanager
