@@ -10,9 +10,9 @@ import time
 import numpy as np
 import pytest
 
-from driftvote import AdaptiveLabelModel, DriftvoteError, LabelModel, MajorityLabelModel
+from driftvote import AdaptiveLabelModel, DriftvoteError, LabelModel, MajorityLabelModel, load
 from driftvote.live import WatchOptions
-from driftvote.live.lines import LineSource, Pause, Stop, stop_on_signals, write_all
+from driftvote.live.lines import LineSink, LineSource, Pause, Stop, stop_on_signals
 from driftvote.live.loop import CHECK_LABELERS_EVERY, StreamLoop
 from driftvote.live.state import Position, StateSaver, hash_line
 
@@ -66,9 +66,10 @@ def test_waiting_ends_with_time_or_a_signal():
         os.close(end)
 
 
-def test_everything_is_written_however_slow_the_reader_is():
+@pytest.mark.parametrize("blocking", [True, False])
+def test_everything_is_written_however_slow_the_reader_is(blocking):
     read_end, write_end = os.pipe()
-    os.set_blocking(write_end, False)
+    os.set_blocking(write_end, blocking)
     data, got = os.urandom(500_000), bytearray()
 
     def read() -> None:
@@ -78,7 +79,7 @@ def test_everything_is_written_however_slow_the_reader_is():
 
     thread = threading.Thread(target=read)
     thread.start()
-    write_all(write_end, data)
+    assert LineSink(write_end, Stop()).write(data)
     os.close(write_end)
     thread.join()
     os.close(read_end)
@@ -201,3 +202,87 @@ def test_a_state_is_saved_by_time_or_by_lines(tmp_path, monkeypatch):
     nowhere = StateSaver(None, seconds=0, lines=1)
     nowhere.save(model, position)
     assert (nowhere.wait(5), nowhere.is_due(5)) == (None, False)
+
+
+# -- lines that are made to harm -------------------------------------------------------------------
+
+VOTES = '"votes": {"a": 0, "b": 1, "c": 0}'
+
+
+def nasty_lines() -> list[str]:
+    """Lines that no parser should fall for: each is answered, and the next one too."""
+    times = ["9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00+14:00", "2026-02-31", "1e400", "x" * 20_000]
+    lines = [f'{{"time": {json.dumps(moment)}, {VOTES}}}' for moment in times]
+    lines += [f'{{"time": {number}, {VOTES}}}' for number in ("1e999", "-1e999", "NaN", "9" * 400, "9" * 5000)]
+    lines += ['{"a":' * 100_000, "[" * 100_000, '{"votes": ' * 3, "\x00", "\ud800".encode("utf-8", "replace").decode()]
+    lines += [f'{{"id": {json.dumps("i" * 20_000)}, {VOTES}}}', '{"votes": {"\\ud800": 0, "b": 1, "c": 1}}']
+    names = ", ".join(f'"n{place}": 0' for place in range(200_000))  # a quadratic search would take minutes
+    lines += [f'{{"votes": {{{names}, "n0": 1}}}}', f'{{"votes": {{{names}}}}}', f'{{{names}, {VOTES}, "n7": 0}}']
+    return [*lines, f'{{"votes": {{"{"n" * 20_000}": 0}}}}', '{"row": 99999999999999999999, "verified": 0}']
+
+
+def test_a_line_never_ends_the_stream(tmp_path):
+    lines = [f"{{{VOTES}}}", *nasty_lines(), f"{{{VOTES}}}"]
+    loop, answers = run_loop(lines, tmp_path)
+    assert len(answers) == len(lines)
+    assert [answer.get("row") for answer in (answers[0], answers[-1])] == [0, loop.model.n_rows - 1]
+    assert all("error" in answer or "row" in answer for answer in answers)
+    assert loop.counts.malformed_lines == sum("error" in answer for answer in answers)
+    assert max(len(json.dumps(answer)) for answer in answers) < 30_000
+
+
+def test_an_error_that_nobody_thought_of_is_answered_too(tmp_path, monkeypatch):
+    model = AdaptiveLabelModel()
+    real = model.update
+
+    def update(votes, **keys):
+        if keys["time"] == 13:
+            raise ZeroDivisionError("nobody thought of it")
+        return real(votes, **keys)
+
+    monkeypatch.setattr(model, "update", update)
+    loop, answers = run_loop([f'{{"time": {number}, {VOTES}}}' for number in range(20)], tmp_path, model=model)
+    assert answers[13] == {"line": 14, "error": "ZeroDivisionError: nobody thought of it"}
+    assert [answer["row"] for answer in answers if "row" in answer] == list(range(19))
+    assert loop.counts.malformed_lines == 1
+
+
+def replay(lines, tmp_path, state, **options) -> tuple[StreamLoop, list[dict]]:
+    """Go on with the stream of a state."""
+    source, sink, stop = tmp_path / "again.jsonl", tmp_path / "answers.jsonl", Stop()
+    source.write_text("\n".join(lines))
+    position = Position.read(state, options.get("skip_seen", False))
+    with (
+        source.open("rb") as votes,
+        sink.open("wb") as out,
+        StreamLoop(load(state), WatchOptions(state=state, **options), position, out.fileno()) as loop,
+    ):
+        loop.run(LineSource(votes.fileno(), stop), stop)
+    return loop, [json.loads(line) for line in sink.read_text().splitlines()]
+
+
+def test_an_input_that_the_state_has_taken_is_refused(tmp_path, capsys):
+    state = tmp_path / "s.npz"
+    lines = [f'{{"id": {number}, {VOTES}}}' for number in range(30)]
+    run_loop(lines, tmp_path, state=state)
+    before = state.read_bytes()
+    with pytest.raises(
+        DriftvoteError, match="begins with the first line that the state has taken.*--skip-seen.*--again"
+    ):
+        replay(lines, tmp_path, state)
+    assert load(state).n_rows == 30
+    assert load(state).to_state()[1]["rows"].tolist() == load(io_path(tmp_path, before)).to_state()[1]["rows"].tolist()
+    assert replay(lines, tmp_path, state, skip_seen=True)[0].model.n_rows == 30
+    assert replay(lines[5:], tmp_path, state)[0].model.n_rows == 55  # the input went on by itself
+    assert replay(lines, tmp_path, state, again=True)[0].model.n_rows == 85
+    # Without an id or a time, a line may be the same by chance: a warning, and the stream goes on.
+    other = tmp_path / "o.npz"
+    run_loop([f"{{{VOTES}}}"] * 3, tmp_path, state=other)
+    capsys.readouterr()
+    assert replay([f"{{{VOTES}}}"] * 2, tmp_path, other)[0].model.n_rows == 5
+    assert "begins with the first line that the state has taken" in capsys.readouterr().err
+
+
+def io_path(tmp_path, data: bytes):
+    (tmp_path / "before.npz").write_bytes(data)
+    return tmp_path / "before.npz"

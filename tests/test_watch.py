@@ -173,12 +173,14 @@ def test_killed_at_any_line_and_gone_on_with(tmp_path):
     assert found
     assert [got[record["row"]]["event"] for record in found] == [record["number"] for record in found]
     assert all(("event" in answer) == any(row == record["row"] for record in found) for row, answer in got.items())
-    # From the beginning again, where nobody asked for it: a warning.
+    # From the beginning again, where nobody asked for it: refused.
     lines = stream.read_text().splitlines(keepends=True)
-    answers, said = watch("".join(lines[:1]), *options[:-1])
-    assert answers[0]["row"] == 3000
-    assert "the input starts with the same line as the saved stream" in said
+    answers, said = watch("".join(lines[:1]), *options[:-1], code=2)
+    assert answers == []
+    assert "the input begins with the first line that the state has taken" in said
     assert "continuing after line 3,000 (id 'm-2999', row 2,999)" in said
+    answers, said = watch("".join(lines[:1]), *options[:-1], "--again")
+    assert answers[0]["row"] == 3000
 
 
 def test_everybody_is_told(tmp_path):
@@ -326,3 +328,45 @@ def test_a_state_begun_elsewhere_and_a_folder_that_is_lost(tmp_path):
     assert "labeling continues, and saving is tried again" in said
     assert said.splitlines()[-1].startswith("driftvote: ")
     assert again.update(row_of(votes[201])).probability == answer["probability"]
+
+
+@pytest.mark.parametrize("panel", [6, 400], ids=["short answers", "answers longer than a pipe takes at once"])
+def test_a_reader_that_does_not_read(tmp_path, panel):
+    """While nobody reads, the state is saved and SIGTERM ends the stream; the state holds the rows that were answered."""
+    state, names = tmp_path / "s.npz", [f"judge {place}" for place in range(panel)]
+    rng = np.random.default_rng(0)
+    process = subprocess.Popen(
+        command("--classes", "safe,unsafe", "-q", "--state", state, "--save-every", 0.2, "--accuracies"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    def write() -> None:
+        with suppress(BrokenPipeError, ValueError):
+            for number in range(20_000):
+                votes = dict(zip(names, rng.choice(CLASSES, panel).tolist(), strict=True))
+                process.stdin.write((json.dumps({"id": number, "votes": votes}) + "\n").encode())
+            process.stdin.flush()
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    rows, deadline = [-1, -2], time.monotonic() + 100
+    while (rows[-1] != rows[-2] or rows[-1] <= 0) and time.monotonic() < deadline:  # until it stands still
+        time.sleep(1)
+        rows.append(load(state).n_rows if state.exists() else 0)
+    assert 0 < rows[-1] < 20_000
+    process.send_signal(signal.SIGTERM)
+    said = process.wait(timeout=60)  # nobody has read a byte so far
+    answers = process.stdout.read().split(b"\n")
+    assert said == 0
+    whole = [json.loads(line) for line in answers[:-1]]
+    assert [answer["row"] for answer in whole] == list(range(len(whole)))
+    assert load(state).n_rows == len(whole)
+    writer.join(timeout=10)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        with suppress(BrokenPipeError):
+            pipe.close()

@@ -54,6 +54,7 @@ _OPTIONS = {
     "skip_seen": option(
         "--skip-seen", help="The input starts from its beginning: skip lines that the state has taken.", panel=_STATE
     ),
+    "again": option("--again", help="Learn again from an input that the state has taken.", panel=_STATE),
     "events": option("--events", help="Append drift events to this file as JSON lines.", panel=_NOTIFY),
     "webhook": option(
         "--webhook", envvar="DRIFTVOTE_WEBHOOK", help="Post drift events to this URL as JSON.", panel=_NOTIFY
@@ -125,6 +126,8 @@ def _check_options(options: WatchOptions) -> None:
     for name, value, choices in (("--unknown", options.unknown, UNKNOWN), ("--late", options.late, LATE)):
         if value not in choices:
             raise DriftvoteError(f"{name} {value}: choose {' or '.join(choices)}")
+    if options.skip_seen and options.again:
+        raise DriftvoteError("--skip-seen skips lines that the state has taken, --again learns from them; choose one")
     if options.skip_seen and options.state is None:
         raise DriftvoteError("--skip-seen needs --state, which counts the lines taken")
     if options.metrics_port is not None:

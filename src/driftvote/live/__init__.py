@@ -37,6 +37,7 @@ class WatchOptions:
     save_every: float = 10.0  # seconds
     save_lines: int | None = None
     skip_seen: bool = False
+    again: bool = False
     events: Path | None = None
     webhook: str | None = None
     webhook_token: str | None = None

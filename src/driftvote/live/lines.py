@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import select
 import signal
+import stat
 import sys
+from array import array
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import Any
 
@@ -22,6 +24,14 @@ from driftvote.errors import DriftvoteError
 READ_BYTES = 1 << 16
 MAX_LINE_BYTES = 1 << 24
 """A longer line is not a row of votes; it is skipped without being held in memory."""
+
+
+PIPE_PART = 4096
+"""Bytes that a pipe takes without blocking if it can be written to at all (PIPE_BUF)."""
+
+
+ASK_AGAIN = 0.02
+"""Seconds after which a full pipe is asked again whether it has room for a long answer."""
 
 
 class Pause(Enum):
@@ -141,11 +151,62 @@ class LineSource:
             self._too_long = True
 
 
-def write_all(descriptor: int, data: bytes) -> None:
-    """Write all bytes, waiting for a slow reader; raises BrokenPipeError when the reader has closed the pipe."""
-    rest = memoryview(data)
-    while rest:
-        try:
-            rest = rest[os.write(descriptor, rest) :]
-        except BlockingIOError:  # noqa: PERF203  # the pipe is non-blocking: wait until it takes more
-            select.select([], [descriptor], [])
+class LineSink:
+    """Answers to a descriptor, in parts that a pipe takes at once: a wait for a slow reader can end with a signal."""
+
+    def __init__(self, descriptor: int, stop: Stop) -> None:
+        self._descriptor = descriptor
+        self._stop = stop
+        self._longest = 0  # bytes of an answer so far
+
+    def wait(self, seconds: float | None) -> bool:
+        """Whether the next answer can be written, by what they are like; False after so many seconds or a signal.
+
+        None: wait without limit. No event tells when a pipe has room for more than a part, so it is asked often.
+        """
+        if not self._wait_for_part(seconds):
+            return False
+        if self._longest <= PIPE_PART or _has_room(self._descriptor, self._longest):
+            return True
+        wake = [] if self._stop.wake is None else [self._stop.wake]
+        select.select(wake, [], [], ASK_AGAIN if seconds is None else min(seconds, ASK_AGAIN))
+        return False
+
+    def _wait_for_part(self, seconds: float | None) -> bool:
+        if sys.platform == "win32":
+            return True
+        wake = [] if self._stop.wake is None else [self._stop.wake]
+        readable, writable, _ = select.select(wake, [self._descriptor], [], seconds)
+        if readable:
+            os.read(readable[0], 64)
+        return bool(writable)
+
+    def write(self, data: bytes) -> bool:
+        """Write an answer, waiting for a slow reader; False if a signal came while nobody read the rest of it.
+
+        Raises BrokenPipeError when the reader has closed the pipe.
+        """
+        rest = memoryview(data)
+        self._longest = max(self._longest, len(rest))
+        while rest:
+            if self._wait_for_part(0.0 if self._stop else None):
+                with suppress(BlockingIOError):  # the pipe is non-blocking, and somebody else writes to it
+                    rest = rest[os.write(self._descriptor, rest[:PIPE_PART]) :]
+            elif self._stop:
+                return False
+        return True
+
+
+def _has_room(descriptor: int, size: int) -> bool:
+    """Whether a pipe takes so many bytes without blocking, or is empty; where the system does not tell, it does.
+
+    What is in a pipe may take twice its size, because a part of it does not share a page with the next one.
+    """
+    if sys.platform != "linux" or not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+        return True
+    import fcntl
+    import termios
+
+    waiting = array("i", [0])
+    fcntl.ioctl(descriptor, termios.FIONREAD, waiting)
+    return not waiting[0] or 2 * waiting[0] + size + PIPE_PART <= fcntl.fcntl(descriptor, fcntl.F_GETPIPE_SZ)

@@ -12,7 +12,7 @@ from typing import Any
 from driftvote.drift.events import DriftEvent, DriftWarning
 from driftvote.errors import DriftvoteError
 from driftvote.live import WatchOptions
-from driftvote.live.lines import LineSource, Pause, Stop, write_all
+from driftvote.live.lines import LineSink, LineSource, Pause, Stop
 from driftvote.live.messages import (
     LineError,
     LineParser,
@@ -62,6 +62,8 @@ class StreamLoop:
         self.webhook: Webhook | None = None
         self.server: MetricsServer | None = None
         self._output = output
+        self._sink = LineSink(output, Stop())
+        self._cut = False  # whether a signal came in the middle of an answer
         self._parser = LineParser(model.vote_format, options)
         self._saver = StateSaver(options.state, options.save_every, options.save_lines)
         self._names = dict.fromkeys(model.members)
@@ -94,8 +96,13 @@ class StreamLoop:
     def run(self, source: LineSource, stop: Stop) -> None:
         """Answer lines until the input ends or a signal asks to stop, then save the state."""
         self._save()  # a crash before the first save must not look like a stream that never began
+        self._sink = LineSink(self._output, stop)
         try:
             while not stop:
+                # A line is taken when its answer can be written, so the state never holds a row without an answer.
+                if not self._sink.wait(self._wait()):
+                    self._do_periodic_work()
+                    continue
                 line = source.next(self._wait())
                 if line is Pause.END:
                     self.position.check_end()
@@ -126,7 +133,10 @@ class StreamLoop:
         }
 
     def _finish(self) -> None:
-        self._saver.save(self.model, self.position)
+        if self._cut:
+            self.log.warn("stopped in the middle of an answer that nobody read; the last saved state counts")
+        else:
+            self._saver.save(self.model, self.position)
         self._publish()
 
     # -- one line ---------------------------------------------------------------------------------
@@ -139,31 +149,41 @@ class StreamLoop:
         position = self.position
         if position.skips(line):
             return
+        mark = hash_line(line)
+        if position.first is None:
+            position.first = mark
+        elif self._number == 1 and position.first == mark:
+            self._refuse_replay(line)
         self.counts.lines += 1
         self.counts.last_line_at = time.time()
-        position.last = hash_line(line)
-        if position.first is None:
-            position.first = position.last
-        elif self._number == 1 and position.first == position.last:
-            self.log.warn(
-                "the input starts with the same line as the saved stream; if it is the same stream from its start, stop"
-                " and pass --skip-seen, or its rows are learned twice"
-            )
+        position.last = mark
         if line is not None and not line.strip():
             self.counts.blank_lines += 1
             return
-        write_all(self._output, format_answer(self._answer(line)))
+        self._cut = not self._sink.write(self._answer(line))
 
-    def _answer(self, line: bytes | None) -> dict[str, Any]:
+    def _refuse_replay(self, line: bytes | None) -> None:
+        """Refuse an input that begins as the saved stream did; a line without id and time may just look the same."""
+        if self.options.again:
+            return
+        problem = "the input begins with the first line that the state has taken; its rows would be learned twice"
+        remedy = "pass --skip-seen if it is the same stream from its start, or --again to learn from it once more"
+        if self._parser.is_unique(line):
+            raise DriftvoteError(f"{problem}; {remedy}")
+        self.log.warn(f"{problem} if it is the same stream; {remedy}")
+
+    def _answer(self, line: bytes | None) -> bytes:
+        """The answer to a line. Whatever is wrong with a line, the stream goes on: the model is as before the line."""
         try:
             if line is None:
                 raise LineError("it is longer than 16 MB; a line is one row of votes")
             message = self._parser.parse(line)
-            return self._verify(message) if isinstance(message, VerifyMessage) else self._label(message)
-        except DriftvoteError as problem:
+            return format_answer(self._verify(message) if isinstance(message, VerifyMessage) else self._label(message))
+        except Exception as problem:
+            what = str(problem) if isinstance(problem, DriftvoteError) else f"{type(problem).__name__}: {problem}"
             self.counts.malformed_lines += 1
-            self.log.line_error(f"line {self._number:,}: {problem}")
-            return make_error(self._number, self._parser.id_of(line), str(problem))
+            self.log.line_error(f"line {self._number:,}: {what}")
+            return format_answer(make_error(self._number, self._parser.id_of(line), what))
 
     def _label(self, row: VoteMessage) -> dict[str, Any]:
         model, counts, votes = self.model, self.counts, row.votes
@@ -171,7 +191,7 @@ class StreamLoop:
             votes = dict.fromkeys(self._parser.labelers) | votes
         new: list[str] = []
         if not votes.keys() <= self._names.keys():
-            new = check_names(list(votes), list(self._names), model.min_labelers)
+            new = check_names(list(votes), self._names, model.min_labelers)
         if not self._names and not new:
             raise LineError('"votes" names no labeler; name the labelers, with null for no vote')
         moment, late = place_time(row.time, model.last_time, self.options)

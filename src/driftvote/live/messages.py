@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,8 @@ from driftvote.times import UTC, LastTime, parse_time, read_time, to_python
 from driftvote.votes import BAD, VoteFormat, show_names
 
 EXAMPLE = '{"id": "m-1", "votes": {"judge-a": "safe", "judge-b": "unsafe", "judge-c": null}}'
+LONGEST_TEXT = 10_000
+"""Characters of a name, an id or a time."""
 MAX_LABELERS = 1000
 """More names than this are a mistake in the input; each new one would add a sum with every other labeler."""
 
@@ -49,7 +51,7 @@ class LineParser:
 
     def __init__(self, form: VoteFormat, options: WatchOptions) -> None:
         self.form = form
-        self.labelers = options.labelers
+        self.labelers = dict.fromkeys(options.labelers)
         self._unknown_abstain = options.unknown == "abstain"
 
     def parse(self, line: bytes) -> VoteMessage | VerifyMessage:
@@ -73,13 +75,21 @@ class LineParser:
         except LineError:
             return None
 
+    def is_unique(self, line: bytes | None) -> bool:
+        """Whether a line has an id or a time, so that no other line is the same by chance."""
+        try:
+            return line is not None and not {"id", "time"}.isdisjoint(_parse_object(line))
+        except LineError:
+            return False
+
     def _parse_vote(self, name: str, value: Any, unknown: dict[str, Any]) -> Any:
         if self.labelers and name not in self.labelers:
             raise LineError(
-                f"{name!r} is not one of the labelers {show_names(self.labelers)}; declare it with --labelers too"
+                f"{_quote(name)} is not one of the labelers {show_names([*self.labelers])}; declare it with --labelers"
+                " too"
             )
         if not isinstance(value, (str, int, float, type(None))):
-            raise LineError(f"labeler {name!r}: {_show(value)} is not a vote; write one class, or null")
+            raise LineError(f"labeler {_quote(name)}: {_show(value)} is not a vote; write one class, or null")
         code = self.form.code_of(value, lenient=True)
         if code != BAD:
             return None if code < 0 else self.form.classes[code]
@@ -87,8 +97,8 @@ class LineParser:
             unknown[name] = str(value) if isinstance(value, float) else value  # JSON has no infinity
             return None
         raise LineError(
-            f"labeler {name!r}: {_show(value)} is not a vote; read as {self.form.describe_values('null')}; correct it,"
-            " or pass --unknown abstain to count such a vote as an abstention"
+            f"labeler {_quote(name)}: {_show(value)} is not a vote; read as {self.form.describe_values('null')};"
+            " correct it, or pass --unknown abstain to count such a vote as an abstention"
         )
 
     def _parse_verified(self, value: Any) -> Any:
@@ -112,12 +122,12 @@ class LineParser:
         return VerifyMessage(row, "row", label)
 
 
-def check_names(names: Sequence[str], known: Sequence[str], least: int) -> list[str]:
+def check_names(names: Sequence[str], known: Collection[str], least: int) -> list[str]:
     """The names that are not known yet, or an error if they cannot join; the model needs `least` labelers."""
     new = [name for name in names if name not in known]
     for name in new:
-        if not name.strip() or any("\ud800" <= letter <= "\udfff" for letter in name):
-            raise LineError(f"{name!r} cannot be the name of a labeler; write readable text")
+        if not name.strip() or len(name) > LONGEST_TEXT or any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise LineError(f"{_quote(name)} cannot be the name of a labeler; write readable text")
     if len(known) + len(new) < least:
         raise LineError(
             f"at least {least} labelers are needed, and {len(known) + len(new)} are named so far; name all of them in"
@@ -125,7 +135,7 @@ def check_names(names: Sequence[str], known: Sequence[str], least: int) -> list[
         )
     if len(known) + len(new) > MAX_LABELERS:
         raise LineError(
-            f"labeler {new[0]!r} would be one of more than {MAX_LABELERS:,}; check that names and votes are not"
+            f"labeler {_quote(new[0])} would be one of more than {MAX_LABELERS:,}; check that names and votes are not"
             " swapped, or declare the names with --labelers"
         )
     return new
@@ -149,9 +159,9 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object; a repeated key is refused, because two votes of one labeler contradict each other."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        repeated = next(key for place, key in enumerate(keys) if key in keys[:place])
-        raise LineError(f"{repeated!r} is there twice; keep one of them")
+        seen: set[str] = set()
+        repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise LineError(f"{_quote(repeated)} is there twice; keep one of them")
     return found
 
 
@@ -162,6 +172,8 @@ def _check_constant(name: str) -> None:
 
 
 def _check_id(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        raise LineError(f'"id" has {len(value):,} characters; write at most {LONGEST_TEXT:,}')
     if value is None or (isinstance(value, (str, int)) and not isinstance(value, bool)):
         return value
     if isinstance(value, float) and math.isfinite(value):
@@ -170,7 +182,14 @@ def _check_id(value: Any) -> Any:
 
 
 def _show(value: Any) -> str:
-    text = json.dumps(value)
+    return _shorten(json.dumps(value))
+
+
+def _quote(name: str) -> str:
+    return _shorten(repr(name))
+
+
+def _shorten(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -179,7 +198,7 @@ def _show(value: Any) -> str:
 
 def _check_time(value: Any) -> Any:
     """A number, a datetime in UTC (from ISO 8601), or text that sorts."""
-    if isinstance(value, str):
+    if isinstance(value, str) and len(value) <= LONGEST_TEXT:
         return parse_time(value)
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
