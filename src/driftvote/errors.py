@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def one_line(text: str) -> str:
+    r"""Return a message as one line that is safe to print: control characters, as names may hold them, are escaped.
+
+    >>> print(one_line("labeler \x1b[31mred\nforged line"))
+    labeler \x1b[31mred\nforged line
+    """
+    return _CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
 
 class DriftvoteError(Exception):
     """Anything that driftvote refuses to do."""

@@ -22,7 +22,7 @@ from driftvote.cli.label import label, report
 from driftvote.cli.simulate import simulate
 from driftvote.cli.watch import watch
 from driftvote.core.jit import on_compilation
-from driftvote.errors import DriftvoteError, VoteFormatWarning
+from driftvote.errors import DriftvoteError, VoteFormatWarning, one_line
 
 COMPILING = "compiling for this machine; this happens once, and takes about half a minute"
 """Printed on a terminal when compilation starts."""
@@ -81,7 +81,7 @@ def main() -> None:
         if type(problem).__name__ == "NoArgsIsHelpError":
             problem.show()  # the help text
         else:
-            _print_error(f"{problem.format_message()} ('driftvote --help' lists the commands)")
+            _print_error(f"{' '.join(problem.format_message().split())} ('driftvote --help' lists the commands)")
     except BrokenPipeError:
         _exit_without_reader()
     except SystemExit as end:  # typer turns a broken pipe into exit code 1
@@ -137,4 +137,4 @@ def _exit_without_reader() -> None:
 
 
 def _print_error(message: str) -> None:
-    typer.echo(f"driftvote: {message}", err=True)
+    typer.echo(f"driftvote: {one_line(message)}", err=True)

@@ -9,14 +9,14 @@ import pyarrow as pa
 import typer
 
 from driftvote.cli.label import output_format
-from driftvote.cli.options import Force, InputOptions, Json, Quiet, To, print_summary, takes_options
+from driftvote.cli.options import Force, InputOptions, Json, Quiet, SafeCsv, To, print_summary, takes_options
 from driftvote.cli.pipeline import ResultColumns, VoteFile, check_paths, open_votes, read_ahead
 from driftvote.cli.progress import rows_done
 from driftvote.errors import DriftvoteError
 from driftvote.files.atomic import WholeFiles
 from driftvote.files.numpy import CLASSES, LABELERS, VOTES
 from driftvote.files.rows import VoteRows
-from driftvote.files.write import NpyWriter, NpzWriter, closing_writer, open_writer
+from driftvote.files.write import NpyWriter, NpzWriter, Writer, closing_writer, open_writer
 
 
 @takes_options()
@@ -25,6 +25,7 @@ def convert(
     out: Annotated[str, typer.Argument(help="File to write; the ending is the format.")],
     long: Annotated[bool, typer.Option("--long", help="Write one vote a line.")] = False,
     to: To = None,
+    safe_csv: SafeCsv = False,
     force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -36,10 +37,16 @@ def convert(
     check_paths(votes.file, {"output": out}, force)
     votes.refuse_verified()
     kind = output_format(out, to)
+    if safe_csv and kind not in ("csv", "tsv"):
+        raise DriftvoteError(f"{out}: --safe-csv is about .csv and .tsv; text in {kind} files is never a formula")
     if long and kind in ("npy", "npz"):
         raise DriftvoteError(f"{out}: one vote a line is text or Parquet; name it .csv, .jsonl or .parquet")
     with open_votes(votes) as file, WholeFiles() as files:
-        writer = (ArrayWriter if kind in ("npy", "npz") else TableWriter)(file, kind, files.open(out), long)
+        writer: ArrayWriter | TableWriter
+        if kind in ("npy", "npz"):
+            writer = ArrayWriter(file, kind, files.open(out))
+        else:
+            writer = TableWriter(file, open_writer(kind, files.open(out), out, safe_csv), long)
         done = cells = 0
         with rows_done("converting", quiet) as listen, closing_writer(writer, out):
             for rows in read_ahead(file.batches(writer.typed)):
@@ -55,8 +62,8 @@ def convert(
 class TableWriter:
     """Writes votes as a table: a column for each labeler in the order of the file, or one vote a line."""
 
-    def __init__(self, votes: VoteFile, kind: str, file: Any, long: bool) -> None:
-        self._writer = open_writer(kind, file)
+    def __init__(self, votes: VoteFile, writer: Writer, long: bool) -> None:
+        self._writer = writer
         self._votes = votes
         self._values = ResultColumns(votes.form)
         self._long = long
@@ -106,7 +113,7 @@ class ArrayWriter:
 
     typed = True
 
-    def __init__(self, votes: VoteFile, kind: str, file: Any, long: bool) -> None:
+    def __init__(self, votes: VoteFile, kind: str, file: Any) -> None:
         self._votes = votes
         self._kind = kind
         self._writer: Any = NpyWriter(file) if kind == "npy" else NpzWriter(file)

@@ -20,6 +20,7 @@ from driftvote.cli.options import (
     ModelOptions,
     Quiet,
     ReviewBelow,
+    SafeCsv,
     To,
     flat_settings,
     option,
@@ -75,6 +76,7 @@ class LabelOptions:
         bool, option("--weights", help="Add what a vote like each one adds to its class on average, in log-odds.")
     ] = False
     to: To = None
+    safe_csv: SafeCsv = False
     force: Force = False
     quiet: Quiet = False
     json: Json = False
@@ -197,8 +199,8 @@ def _open_writer(options: LabelOptions, files: WholeFiles) -> Writer | None:
     if options.out is None:
         return None
     if options.out == "-":
-        return open_writer(options.to or "csv", sys.stdout.buffer, "standard output")
-    return open_writer(output_format(options.out, options.to), files.open(options.out), options.out)
+        return open_writer(options.to or "csv", sys.stdout.buffer, "standard output", options.safe_csv)
+    return open_writer(output_format(options.out, options.to), files.open(options.out), options.out, options.safe_csv)
 
 
 def output_format(path: str, to: str | None) -> str:

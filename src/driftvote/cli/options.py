@@ -13,7 +13,7 @@ from typing import Annotated, Any, get_args, get_type_hints
 import typer
 
 from driftvote.core.label_models import Estimator
-from driftvote.errors import DriftvoteError
+from driftvote.errors import DriftvoteError, one_line
 from driftvote.files.classes import declare_format
 from driftvote.files.table import DUPLICATES, FORMATS, FileOptions
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabelModel, MajorityLabelModel
@@ -27,6 +27,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
 To = Annotated[
     str | None, typer.Option("--to", help="Format to write. Default: by the ending of the name.", show_default=False)
+]
+SafeCsv = Annotated[
+    bool, typer.Option("--safe-csv", help="Keep text in a CSV from being a formula: an apostrophe before = + - @.")
 ]
 ReviewBelow = Annotated[
     float,
@@ -45,7 +48,7 @@ def print_summary(
     if as_json:
         typer.echo(json.dumps(summary, indent=2, default=str), err=to_stderr)
     elif not quiet:
-        typer.echo("\n".join(lines), err=to_stderr)
+        typer.echo("\n".join(map(one_line, lines)), err=to_stderr)
 
 
 def option(*names: str, help: str, panel: str | None = None, default: bool = False, **more: Any) -> Any:
@@ -204,7 +207,11 @@ def split_list(text: str) -> Names:
     >>> split_list('a, b,"c,d"')
     ('a', 'b', 'c,d')
     """
-    return tuple(item.strip() for item in next(csv.reader([text], skipinitialspace=True), []) if item.strip())
+    try:
+        items = next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error as problem:
+        raise DriftvoteError(f"{text!r} is not a list such as a,b,c ({problem}); quote odd names") from None
+    return tuple(item.strip() for item in items if item.strip())
 
 
 _COLUMNS, _VOTES, _FILE = "Columns (lists: a,b,c)", "How votes are written", "The file"

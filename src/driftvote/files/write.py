@@ -51,18 +51,23 @@ class CsvWriter(Writer):
 
     typed = False
     delimiter = ","
+    safe = False  # whether text that a spreadsheet takes for a formula is kept from being one
 
     def __init__(self, file: BinaryIO) -> None:
         super().__init__(file)
         self._started = False
 
     def write(self, batch: Any) -> None:
+        batch = _plain_batch(batch)
+        if self.safe:
+            columns = [_without_formulas(array) for array in batch.columns]
+            names = _without_formulas(pa.array(batch.schema.names, pa.string())).to_pylist()
+            batch = pa.RecordBatch.from_arrays(columns, names=names)
         if not self._started:
             header = io.StringIO()
             csv.writer(header, delimiter=self.delimiter, lineterminator="\n").writerow(batch.schema.names)
             self.file.write(header.getvalue().encode())
             self._started = True
-        batch = _plain_batch(batch)
         try:
             text = self._format(batch, "none")
         except pa.ArrowInvalid:
@@ -241,11 +246,16 @@ WRITERS: dict[str, type[Writer]] = {
 }
 
 
-def open_writer(kind: str, file: BinaryIO, path: object = "output") -> Writer:
-    """The writer of a format."""
+def open_writer(kind: str, file: BinaryIO, path: object = "output", safe: bool = False) -> Writer:
+    """The writer of a format; `safe`: text in a CSV is kept from being a formula."""
     if kind not in WRITERS:
         raise DriftvoteError(f"{path}: a table cannot be written as {kind}; name it .{', .'.join(WRITERS)}")
-    return WRITERS[kind](file)
+    writer = WRITERS[kind](file)
+    if safe and not isinstance(writer, CsvWriter):
+        raise DriftvoteError(f"{path}: --safe-csv is about .csv and .tsv; text in {kind} files is never a formula")
+    if isinstance(writer, CsvWriter):
+        writer.safe = safe
+    return writer
 
 
 @contextmanager
@@ -279,6 +289,17 @@ def write_table(path: str | Path, table: Any) -> None:
 def _plain_batch(batch: Any) -> Any:
     """The batch without dictionaries."""
     return pa.RecordBatch.from_arrays([plain_column(array) for array in batch.columns], names=batch.schema.names)
+
+
+def _without_formulas(array: Any) -> Any:
+    """A column in which text that begins as a formula does, and is no number, has an apostrophe before it."""
+    if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
+        return array
+    number = pc.match_substring_regex(array, r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
+    formula = pc.and_not(pc.match_substring_regex(array, r"^\s*[=+\-@\t\r]"), number)
+    return pc.if_else(
+        formula, pc.binary_join_element_wise(pa.scalar("'", array.type), array, pa.scalar("", array.type)), array
+    )
 
 
 def _as_json(array: Any) -> Any:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from driftvote._version import __version__
-from driftvote.errors import DriftvoteError
+from driftvote.errors import DriftvoteError, one_line
 
 LINE_ERRORS_PER_SECOND = 10
 """Errors about lines that are logged in a second; the others are only counted."""
@@ -41,7 +41,7 @@ class Log:
     def warn(self, message: str) -> None:
         """Log a message, even if `quiet` is set."""
         with self._lock, suppress(OSError, ValueError):
-            print(f"driftvote: {message}", file=sys.stderr, flush=True)
+            print(f"driftvote: {one_line(message)}", file=sys.stderr, flush=True)
 
     def line_error(self, message: str) -> None:
         """Log an error about a line, at most `LINE_ERRORS_PER_SECOND` times a second."""
