@@ -10,6 +10,7 @@ import pytest
 import driftvote
 from driftvote import AdaptiveLabelModel, Confusion, FixedWindowLabelModel, MajorityLabelModel, OneCoin, WindowRule
 from driftvote.core import state
+from driftvote.core.engine import Engine, Floor
 from driftvote.errors import DriftvoteError
 from driftvote.streams import simulate
 
@@ -336,3 +337,48 @@ def test_repeated_rows_get_the_label_of_their_own_fit(settings, n_labelers):
     whole = AdaptiveLabelModel(**settings).label_stream(votes)
     chunked = AdaptiveLabelModel(**settings)  # chunks too short for a table of repeated rows
     same_parts([chunked.label_stream(votes[at : at + 20]) for at in range(0, len(votes), 20)], whole)
+
+
+# Labelers that join.
+
+
+@pytest.mark.parametrize("estimator", ["mixture", "confusion", "one_coin", "wawa", "triplet"])
+def test_labelers_that_join_again_and_again_were_silent_before(estimator):
+    """Also where fits are rare and a floor was set between them: the fit in force is that of the last row that is due."""
+    n = rows_for(1500, 300)
+    joins = [row for row in (7, 31, 32, 33, 100, 385, 386, 700, 1201) if row < n]
+    rows = random_stream(4, n, 4 + len(joins), abstain=0.3, blocks=3)
+    for place, row in enumerate(joins, 4):
+        rows[:row, place] = -1
+    label_model = driftvote.core.label_models.ESTIMATORS[estimator]()
+    for floors in ([], [(200, 150), (650, 600)]):
+
+        def add_floors(engine, end, floors=floors):
+            engine.add_floors([Floor(*floor) for floor in floors if engine.n_rows <= floor[0] < end])
+
+        whole = Engine(label_model, WindowRule(), rows.shape[1], 2, False)
+        joined = Engine(label_model, WindowRule(), 4, 2, False)
+        for begin, end in zip([0, *joins], [*joins, n], strict=True):
+            add_floors(whole, end)
+            expected = whole.label(rows[begin:end], np.zeros(0))
+            if begin:
+                joined = joined.with_labelers(np.full((joined.remembered_rows, 1), -1, rows.dtype))
+            add_floors(joined, end)
+            known = joined.n_labelers
+            found = joined.label(np.ascontiguousarray(rows[begin:end, :known]), np.zeros(0))
+            if begin == joins[-1]:
+                np.testing.assert_array_equal(found.proba, expected.proba)
+                np.testing.assert_array_equal(found.estimates.windows, expected.estimates.windows)
+
+
+def test_a_labeler_that_joins_costs_few_rows(monkeypatch):
+    """Only rows since the last fit of all windows are labeled again, not all since the last one of a long stream."""
+    n, again = rows_for(2000, 400), []
+    model = AdaptiveLabelModel().fit(random_stream(4, n, 4))
+    monkeypatch.setattr(Engine, "label", lambda self, rows, *more: again.append(len(rows)) or label(self, rows, *more))
+    model.update({"labeler_0": 1, "labeler_1": 1, "new": 0})
+    assert again[-1] == 1
+    assert sum(again) < n / 5
+
+
+label = Engine.label

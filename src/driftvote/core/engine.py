@@ -664,8 +664,7 @@ class Engine:
             self._set_floor(row)
             self._stale = row > 0
             return
-        period = int(self._schedule.periods[-1])
-        first = max(0, row - 1) // period * period
+        first = self._last_fit_of_all(row - 1)
         n_before = max(0, len(rows) - (row - first))
         self._state = rebuild_state(rows[:n_before], verified[:n_before], first, self._state)
         self._set_floor(first)
@@ -673,6 +672,23 @@ class Engine:
             self.label(rows[n_before:], np.zeros(0))
             self._state.verified[recent_slots(self._state)[n_before - len(rows) :]] = verified[n_before:]
         self._stale |= bool((verified >= 0).any())
+
+    def _last_fit_of_all(self, row: int) -> int:
+        """Return the last row, up to this one, at which every window is fitted; see `is_fit_due`."""
+        refresh, most = self._schedule.refresh, int(self._schedule.periods[-1])
+        if row < refresh:
+            return max(0, row)
+        period = refresh
+        while period < most:
+            first = row // period * period
+            before = first - max((floor.first for floor in self._floors if floor.row <= first), default=0)
+            shorter = refresh
+            while 2 * shorter * self._schedule.per_window <= before:
+                shorter *= 2
+            if before < self.largest_window and shorter <= period:
+                return first
+            period *= 2
+        return row // most * most
 
     def to_arrays(self) -> Arrays:
         """Return the state as named arrays, rows oldest first."""

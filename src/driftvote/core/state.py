@@ -146,6 +146,7 @@ def replay_rows(rows: Codes, state: StreamState) -> None:
     """Add remembered rows to an empty state; the clock says how many came before them, which no window reaches."""
     first = state.clock[0]
     capacity, n_far = state.ring.shape[0], state.lags.shape[0]
+    stored = first + rows.shape[0] - state.totals.shape[0] * state.stride  # totals before this row are written over
     for t in range(rows.shape[0]):
         seen = first + t
         slot = seen % capacity
@@ -153,7 +154,7 @@ def replay_rows(rows: Codes, state: StreamState) -> None:
             state.ring[slot, i] = rows[t, i]
         state.keys[slot] = key_of(rows, t, state.n_classes, state.unique_keys)
         count_row(rows, t, state.n_classes, state.now)
-        if seen % state.stride == 0:
+        if seen % state.stride == 0 and seen >= stored:
             store_totals(state, seen)
     state.clock[0] = first + rows.shape[0]
     for f in range(n_far):

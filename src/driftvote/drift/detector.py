@@ -319,8 +319,10 @@ class DriftDetector:
         coverage, first = new.kind == COVERAGE, list(old.kind).index(COVERAGE)
         new.totals[:, TRIES, coverage] = old.totals[:, TRIES, first, None]
         new.base[TRIES, coverage] = old.base[TRIES, first]
-        entries = list_statistics(self.n_labelers, self.n_classes).entries()
-        columns = [entries.index(entry) for entry in list_statistics(n, self.n_classes).entries()]
+        places = {
+            entry: place for place, entry in enumerate(list_statistics(self.n_labelers, self.n_classes).entries())
+        }
+        columns = [places[entry] for entry in list_statistics(n, self.n_classes).entries()]
         new.totals[:, :, columns] = old.totals
         new.base[:, columns] = old.base
         new.prior[columns] = old.prior
