@@ -8,7 +8,7 @@ JOBS ?= 2
 
 .PHONY: help install demo test test-jit test-nojit test-bare coverage check format golden picture clean docs reproduce \
 	test-spark test-spark-kill bench-spark bench-spark-state bench bench-quick bench-check bench-peers bench-files quality \
-	quality-ablation committee events-bench bands watch-bench
+	quality-ablation committee events-bench bands watch-bench fuzz kill
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -113,6 +113,12 @@ bench-check: $(VENV)/.dev  ## fails if the default model is slower than benchmar
 
 bench-files: $(VENV)/.dev  ## files against memory, a few minutes; writes docs/files.md
 	$(BIN)/python -m benchmarks.files
+
+fuzz: $(VENV)/.dev  ## damaged and hostile input against everything that reads, MINUTES=5; what broke is kept in build/fuzz
+	$(BIN)/python tests/fuzz.py --minutes $(or $(MINUTES),5) $(if $(SEED),--seed $(SEED))
+
+kill: $(VENV)/.dev  ## label --state and watch killed at KILLS=200 random moments each; no row lost, twice or different
+	$(BIN)/python tests/kill.py --kills $(or $(KILLS),200) $(if $(SEED),--seed $(SEED))
 
 watch-bench: $(VENV)/.dev  ## latency, memory and kills of driftvote watch, some minutes; writes the tables of docs/watch.md
 	$(BIN)/python -m benchmarks.watch

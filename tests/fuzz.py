@@ -13,6 +13,7 @@ import gzip
 import io
 import json
 import os
+import pickle
 import random
 import resource
 import selectors
@@ -296,7 +297,169 @@ def fuzz_file(ending: str) -> Callable[[random.Random, Path], str]:
     return fuzz
 
 
+def fuzz_long(rng: random.Random, folder: Path) -> str:
+    """A file with one vote a line, damaged."""
+    path = folder / "votes.csv"
+    lines = ["task,worker,answer,at,truth"]
+    for task in range(rng.choice([3, 30])):
+        truth = rng.choice(["cat", "dog"])
+        lines += [
+            f"t{task},w{place},{rng.choice([truth, 'dog'])},{task},{truth}" for place in range(rng.choice([3, 4]))
+        ]
+    rng.shuffle(lines[1:])
+    path.write_bytes(damage("\n".join(lines).encode(), rng))
+    options = [
+        "--task",
+        "task",
+        "--labeler",
+        "worker",
+        "--label",
+        "answer",
+        *rng.choice([["--time", "at"], ["--in-order"]]),
+    ]
+    options += rng.choice([[], ["--duplicates", "last"], ["--gold", "truth"], ["--fold-case"]])
+    return run_command("label", path, "-o", folder / "out.csv", *options)
+
+
+def make_line(rng: random.Random) -> bytes:
+    """A line of votes, more or less."""
+    votes: dict[str, Any] = {name: rng.choice(["ham", "spam", None]) for name in LABELERS}
+    line: Any = {"id": rng.randrange(100), "time": rng.randrange(100), "votes": votes}
+    if rng.random() < 0.1:
+        line = {"row": rng.randrange(20), "verified": "ham"}
+    if rng.random() < 0.4:
+        line = damage_value(line, rng)
+    data = json.dumps(line, ensure_ascii=rng.random() < 0.5).encode("utf-8", "surrogatepass")
+    if rng.random() < 0.2:
+        data = damage(data, rng)
+    if rng.random() < 0.02:
+        data = rng.choice(
+            [b"[" * 100_000, b'{"a":' * 50_000, b"9" * 100_000, b'{"votes": {' + b'"a": 1, ' * 20_000 + b'"b": 1}}']
+        )
+    return data.replace(b"\n", b" ")
+
+
+def fuzz_watch(rng: random.Random, folder: Path) -> str:
+    """Lines of a live stream: each is answered, whatever it is, and the state holds the rows that were."""
+    from driftvote import AdaptiveLabelModel, MajorityLabelModel, load
+    from driftvote.live import WatchOptions
+    from driftvote.live.lines import LineSource, Stop
+    from driftvote.live.loop import StreamLoop
+    from driftvote.live.state import Position
+
+    lines = [make_line(rng) for _ in range(rng.choice([1, 20, 80]))]
+    (folder / "lines").write_bytes(b"\n".join(lines))
+    options = WatchOptions(
+        state=folder / "state.npz",
+        events=folder / "events.jsonl",
+        quiet=True,
+        **{name: rng.random() < 0.5 for name in ("arrival", "keep_ids", "proba", "accuracies", "weights", "explain")},
+        unknown=rng.choice(["refuse", "abstain"]),
+        late=rng.choice(["take", "refuse"]),
+    )
+    model = rng.choice([AdaptiveLabelModel, MajorityLabelModel])(classes=["ham", "spam"])
+    with (
+        (folder / "lines").open("rb") as source,
+        (folder / "answers").open("wb") as sink,
+        StreamLoop(model, options, Position(), sink.fileno()) as loop,
+    ):
+        loop.run(LineSource(source.fileno(), Stop()), Stop())
+    answers = [json.loads(line) for line in (folder / "answers").read_bytes().splitlines()]
+    rows = [answer["row"] for answer in answers if "window" in answer]
+    asked = sum(bool(line.strip()) for line in lines)
+    if len(answers) != asked or rows != list(range(len(rows))) or load(folder / "state.npz").n_rows != len(rows):
+        raise BrokenError(f"{asked} lines, {len(answers)} answers, {len(rows)} rows")
+    return "well"
+
+
+def make_cell(rng: random.Random) -> Any:
+    odd = [
+        *ODD,
+        b"x",
+        (1, 2),
+        {1, 2},
+        object(),
+        1 + 2j,
+        np.int8(1),
+        np.float64("nan"),
+        np.datetime64("NaT"),
+        np.bool_(True),
+    ]
+    return rng.choice([0, 1, -1]) if rng.random() < 0.7 else rng.choice(odd)
+
+
+def make_rows(rng: random.Random) -> Any:
+    """Votes in some form that a user might think of."""
+    import pandas as pd
+    import pyarrow as pa
+
+    n_rows, width = rng.choice([0, 1, 3, 70]), rng.choice([0, 1, 3, 4, 4, 4, 5])
+    cells = [
+        [make_cell(rng) if rng.random() < 0.1 else rng.choice([0, 1, -1]) for _ in range(width)] for _ in range(n_rows)
+    ]
+    names = [rng.choice([f"labeler_{place}", f"n{place}", place]) for place in range(width)]
+    kind = rng.randrange(9)
+    if kind == 0:
+        return [dict(zip(names, row, strict=True)) for row in cells]
+    if kind == 1:
+        return pd.DataFrame(cells, columns=names if len({*names}) == width else None)
+    if kind == 2:
+        return votes_of(rng, n_rows).astype(rng.choice([np.int8, np.uint8, np.float32, np.int64, object, str, bool]))
+    if kind == 3:
+        return np.array(cells, dtype=object)
+    if kind == 4:
+        return pa.table({str(name): pa.array([rng.choice([0, 1, None]) for _ in range(n_rows)]) for name in names})
+    if kind == 5:
+        return [row[: rng.randrange(width + 1)] for row in cells]
+    if kind == 6:
+        return rng.choice([*ODD, votes_of(rng, 3)[0], votes_of(rng, 3)[None], iter([votes_of(rng, 3)])])
+    if kind == 7:
+        return damage_array(votes_of(rng, max(1, n_rows)), rng)
+    return cells
+
+
+def fuzz_library(rng: random.Random, folder: Path) -> str:
+    """Anything as votes, ids, times and verified classes: taken, or refused with the model as it was."""
+    from driftvote import AdaptiveLabelModel, DriftvoteError, MajorityLabelModel
+
+    model: Any = rng.choice([AdaptiveLabelModel, MajorityLabelModel])()
+    outcome = "refused"
+    for _ in range(5):
+        before = pickle.dumps(model.to_state())
+        rows = make_rows(rng)
+        try:
+            kind = rng.randrange(6)
+            if kind == 0:
+                keys = {name: make_cell(rng) for name in ("id", "verified", "time") if rng.random() < 0.2}
+                model.update(rng.choice([make_cell(rng), rows, {name: make_cell(rng) for name in LABELERS}]), **keys)
+            elif kind == 1:
+                keys = {
+                    name: [make_cell(rng)] * rng.choice([0, 1, 3]) for name in ("ids", "verified") if rng.random() < 0.2
+                }
+                out = model.label_stream(rows, **keys)
+                for part in out if not hasattr(out, "labels") else [out]:
+                    if not np.isfinite(part.proba).all():
+                        raise BrokenError("a probability is not finite")
+            elif kind == 2:
+                model.predict(rows)
+            elif kind == 3:
+                model.partial_fit(rows)
+            elif kind == 4:
+                model.feedback(rng.choice([0, make_cell(rng), [0, 1]]), make_cell(rng))
+            else:
+                model.explain(rows)
+            outcome = "well"
+        except DriftvoteError:
+            if pickle.dumps(model.to_state()) != before:
+                raise BrokenError("a call was refused, and the model has changed") from None
+    use(model, rng) if model.labelers and len(model.labelers) == 4 and model.classes == (0, 1) else None
+    return outcome
+
+
 TARGETS: dict[str, Callable[[random.Random, Path], str]] = {
+    "watch": fuzz_watch,
+    "library": fuzz_library,
+    "long": fuzz_long,
     "state": fuzz_state,
     **{
         ending[1:]: fuzz_file(ending) for ending in (".csv", ".jsonl", ".parquet", ".arrow", ".feather", ".npy", ".npz")
@@ -366,8 +529,13 @@ class Child:
         return {"outcome": "timeout" if not ready else "crash", "why": f"the process ended with {code}"}
 
     def close(self) -> None:
+        """End the process."""
         self.process.kill()
-        self.process.communicate()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(OSError):
+                pipe.close()
 
 
 def run(seconds: float, seed: int, keep: Path, targets: list[str], memory: int = MEMORY) -> dict[str, Counter[str]]:
@@ -387,6 +555,7 @@ def run(seconds: float, seed: int, keep: Path, targets: list[str], memory: int =
                     again = f"python tests/fuzz.py --only {target} --case {seed}"
                     (keep / folder.name / "why.txt").write_text(f"{outcome['why']}\n\nAgain: {again}\n")
                     if child.process.poll() is not None:
+                        child.close()
                         child = Child(memory)
                 shutil.rmtree(folder)
             seed += 1

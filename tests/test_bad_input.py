@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from driftvote import (
@@ -37,6 +38,9 @@ VOTES = [
     # what, call, kind, message
     ("two columns", lambda: label([[1, 0]]), LabelerError, r"at least 3 labelers are needed .* not 2; add labelers"),
     ("two declared", lambda: AdaptiveLabelModel(labelers=["a", "b"]), LabelerError, "at least 3 labelers"),
+    ("a frame as one row", lambda: AdaptiveLabelModel().update(pa.table({"a": [1], "b": [0], "c": [1]})), VoteError, "one row of votes is needed, .* not a frame"),
+    ("several rows to explain", lambda: AdaptiveLabelModel().explain(pd.DataFrame({"a": [1, 0], "b": [0, 0], "c": [1, 0]})), VoteError, "not a frame"),
+    ("a frame of rows and no columns", lambda: label(pd.DataFrame(index=range(3))), VoteError, "the frame has no columns of votes"),
     ("two keys", lambda: AdaptiveLabelModel().update({"a": 1, "b": 0}), LabelerError, "at least 3 labelers"),
     ("two frame columns", lambda: label(pd.DataFrame({"a": [1], "b": [0]})), LabelerError, "at least 3 labelers"),
     ("unknown name before its value", lambda: AdaptiveLabelModel(labelers=["a", "b", "c"]).update({"id": "x", "a": 1}), LabelerError, "unknown labeler 'id'"),

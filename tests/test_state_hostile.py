@@ -301,10 +301,9 @@ def test_a_list_of_streams_with_anything_in_it(default, tmp_path):
     assert read.last_input is None
 
 
-@pytest.mark.parametrize("first", range(0, 300 if COMPILED else 20, 100))
-def test_damaged_states_with_right_checksums(first, tmp_path):
+def test_damaged_states_with_right_checksums(tmp_path):
     """The fuzzer of `make fuzz`, in this process and by fixed seeds."""
-    for seed in range(first, first + (100 if COMPILED else 10)):
+    for seed in range(100 if COMPILED else 10):
         folder = tmp_path / str(seed)
         folder.mkdir()
         outcome = fuzz.run_case("state", seed, folder)

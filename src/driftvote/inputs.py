@@ -138,6 +138,8 @@ def _read_other_row(row: Any, form: VoteFormat, roster: Roster) -> Batch:
         raise VoteError(
             f"one row of votes is needed, such as [1, 0, -1], not a list of {len(row)} rows; use label_stream for them"
         )
+    if len(getattr(row, "shape", ())) == 2 and hasattr(row, "columns"):
+        raise VoteError("one row of votes is needed, such as [1, 0, -1], not a frame; use label_stream for it")
     if hasattr(row, "to_dict") and hasattr(row, "index"):
         row = row.to_dict()
         if list(row) == list(range(len(row))):  # numbered, not named
@@ -477,6 +479,8 @@ def _read_wide(frame: nw.DataFrame[Any], form: VoteFormat, roster: Roster, time:
             "columns task, worker and label look like a long frame, one vote a line; pass task='task',"
             " labeler='worker', label='label', time=..., or name the labelers with labelers=[...]"
         )
+    if not names:
+        raise VoteError("there are no votes to read: the frame has no columns of votes")
     codes = np.empty((len(frame), len(names)), form.dtype)
     literal = False
     for place, name in enumerate(names):
