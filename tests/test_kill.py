@@ -22,7 +22,7 @@ class Chosen(kill.Killer):
         self.moments = self.next.pop(0) - 1 if self.next else self.moments
         code = super().run(arguments, seconds, **streams)
         state = arguments[arguments.index("--state") + 1]
-        self.seen.append(sorted(path.name for path in state.parent.iterdir() if path.suffix in (".csv", ".npz")))
+        self.seen.append(sorted(path.name for path in state.parent.glob("[ls]*") if path.suffix != ".lock"))
         return code
 
 
