@@ -26,7 +26,7 @@ import numpy as np
 
 from driftvote import settings as checks
 from driftvote.arrays import Codes, Floats, Ints
-from driftvote.core.jit import inner
+from driftvote.core.jit import inner, jit
 from driftvote.core.label_models.confusion import (
     EVEN_STEPS,
     STEPS,
@@ -42,6 +42,8 @@ from driftvote.core.label_models.confusion import (
     take_logs,
 )
 from driftvote.core.label_models.interface import KERNELS
+from driftvote.core.label_models.interface import fill_tables as fill
+from driftvote.core.label_models.interface import select_fit as select
 from driftvote.core.patterns import find_patterns, start_from_majority
 from driftvote.core.state import StreamState, n_pairs_of
 from driftvote.core.voting import add_majority, count_votes, largest, pick_likeliest
@@ -88,7 +90,7 @@ class MixtureTables(NamedTuple):
     logs: Floats  # (fitted members, labelers, classes, classes + 1)
     start: Floats  # (fitted members, 2, classes)
     active: Ints  # (1,)
-    proba: Floats  # (classes,): for work
+    parts: Floats  # (members, classes): probabilities of one row by each member, for work
     ready: Ints  # (1,)
 
 
@@ -316,6 +318,21 @@ def temper(support: Ints, votes: int, label: int, explained: Floats, room: Float
             proba[c] = known * proba[c] + (1.0 - known) * room[c]
 
 
+@inner
+def score_members(fit: MixtureFit, tables: MixtureTables, row: Codes, support: Ints, parts: Floats) -> int:
+    """Fill in the probabilities of a row by each member, the majority first; return how many vote."""
+    n_classes = support.shape[0]
+    votes = count_votes(row, support)
+    for c in range(n_classes):
+        parts[0, c] = 0.0 if votes > 0 else 1.0 / n_classes
+    if votes > 0:
+        add_majority(support, 1.0, parts[0])
+    for m in range(fit.balance.shape[0]):
+        pull = CAUTIOUS_PULL if m == CAUTIOUS else 0.0
+        score_row(member_tables(tables, m), pull, row, support, votes, parts[m + 1])
+    return votes
+
+
 def label_row(
     settings: MixtureSettings,
     fit: MixtureFit,
@@ -329,21 +346,16 @@ def label_row(
 
     The label is the mixture's; `temper` makes its probabilities honest.
     """
-    n_classes = proba.shape[0]
-    votes = count_votes(row, support)
-    for c in range(n_classes):
-        proba[c] = 0.0 if votes > 0 else fit.weights[0] / n_classes
-    if votes > 0:
-        add_majority(support, fit.weights[0], proba)
-    for m in range(fit.balance.shape[0]):
-        pull = CAUTIOUS_PULL if m == CAUTIOUS else 0.0
-        score_row(member_tables(tables, m), pull, row, support, votes, tables.proba)
-        for c in range(n_classes):
-            proba[c] += fit.weights[m + 1] * tables.proba[c]
+    parts = tables.parts
+    votes = score_members(fit, tables, row, support, parts)
+    for c in range(proba.shape[0]):
+        proba[c] = 0.0
+        for m in range(parts.shape[0]):
+            proba[c] += fit.weights[m] * parts[m, c]
     label = pick_likeliest(support, votes, draw, proba)
     if votes > 0 and label >= 0:
         count_votes(row, support)
-        temper(support, votes, label, fit.explained, tables.proba, proba)
+        temper(support, votes, label, fit.explained, parts[0], proba)
     return label
 
 
@@ -355,6 +367,21 @@ KERNELS.register(
     follows_agreements=follows_agreements,
     label_row=label_row,
 )
+
+
+@jit
+def score_rows(
+    rows: Codes, places: Ints, settings: MixtureSettings, fits: MixtureFit, tables: MixtureTables, parts: Floats
+) -> None:
+    """Fill in the probabilities of rows by each member (rows, members, classes); `places` are the fits of the rows."""
+    support, last = np.empty(parts.shape[2], np.int64), -1
+    fit = select(settings, fits, 0)
+    for t in range(rows.shape[0]):
+        if places[t] != last:
+            last = places[t]
+            fit = select(settings, fits, last)
+            fill(settings, fit, tables)
+        score_members(fit, tables, rows[t], support, parts[t])
 
 
 @dataclass(frozen=True)
@@ -416,7 +443,7 @@ class Mixture(EmEstimator):
             logs=np.empty((5, n_labelers, k, k + 1)),
             start=np.empty((5, 2, k)),
             active=np.zeros(1, np.int64),
-            proba=np.empty(k),
+            parts=np.empty((len(MEMBERS), k)),
             ready=np.zeros(1, np.int64),
         )
 
