@@ -74,6 +74,14 @@ def probability(name: str, value: Number) -> float:
     return number
 
 
+def error_share(name: str, value: Number) -> float:
+    """Return a share of errors above 0 and below one half."""
+    number = _number(name, value)
+    if not 0.0 < number < 0.5:
+        raise SettingError(f"{name} must lie above 0 and below 0.5, not {shorten(value)}")
+    return number
+
+
 def clip_range(value: object) -> tuple[float, float]:
     """Return the pair (low, high) that accuracies are limited to."""
     ends = tuple(value) if isinstance(value, Iterable) and not isinstance(value, str) else ()

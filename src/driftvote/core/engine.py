@@ -74,6 +74,17 @@ class Floor(NamedTuple):
     first: int
 
 
+class Known(NamedTuple):
+    """Verified rows that count for every row of a stretch, before and after them: rows `begin` to `end` - 1."""
+
+    begin: int
+    end: int
+    numbers: Ints  # of the verified rows
+    named: Ints  # (rows, members): what the members of a mixture named on them at their time
+    right: Floats  # (rows, members): 1 where that is the verified class, a share of it on a tie
+    classes: Ints
+
+
 class Mark(NamedTuple):
     """What `Engine.rewind` needs to take rows back: what they overwrite, and what cannot be made again from rows."""
 
@@ -429,6 +440,8 @@ class Engine:
         self._tables = estimator.new_tables(self._settings, n_labelers)
         self._fit = self.panel.empty_fits(1)
         self._stale = False  # a row was verified, or a floor set, since the fit
+        self._stretches: list[Known] = []
+        self._known: Known | None = None  # of the stretch that the next row is in
         self._floors: list[Floor] = []  # those that a fit that still counts may have been made under
         self._state = empty_state(sizes, n_labelers, n_classes, estimator.refresh, self._spare_rows)
 
@@ -474,16 +487,33 @@ class Engine:
 
     def label(self, rows: Codes, draws: Floats, verified: Ints = NO_CLASSES) -> Labeled:
         """Learn from each row, then label it; a row whose verified class is given (not -1) gets that label."""
-        if not self._floors:
+        if not self._floors and not self._stretches:
             return self._label_segment(rows, draws, verified)
         first, parts, begin = self.n_rows, [], 0
-        for end in [floor.row - first for floor in self._floors if 0 < floor.row - first < len(rows)]:
+        ends = {floor.row for floor in self._floors} | {known.begin for known in self._stretches}
+        ends |= {known.end for known in self._stretches}
+        for end in sorted(row - first for row in ends if 0 < row - first < len(rows)):
             parts.append(self._label_segment(rows[begin:end], draws[begin:end], verified[begin:end]))
             begin = end
         return Labeled.join([*parts, self._label_segment(rows[begin:], draws[begin:], verified[begin:])])
 
+    def know(self, stretches: Sequence[Known]) -> None:
+        """Take over verified rows for stretches of rows that are still to come, in order and apart from each other."""
+        self._stretches = list(stretches)
+
+    def _enter_stretch(self) -> None:
+        """Use the verified rows of the stretch that the next row is in."""
+        known = next((one for one in self._stretches if one.begin <= self.n_rows < one.end), None)
+        if known is not self._known:
+            self._known = known
+            nothing = Known(0, 0, NO_CLASSES, np.empty((0, 0), np.int64), np.empty((0, 0)), NO_CLASSES)
+            self.panel.estimator.tell(self._tables, *(known or nothing)[2:])
+            self._stale = self.n_rows > 0
+
     def _label_segment(self, rows: Codes, draws: Floats, verified: Ints) -> Labeled:
-        """Label rows inside of which no floor takes effect."""
+        """Label rows inside of which no floor takes effect and no stretch begins or ends."""
+        if self._stretches:
+            self._enter_stretch()
         if self._stale:
             self._refit()
         n_rows = len(rows)
@@ -619,6 +649,11 @@ class Engine:
         classes = self._state.verified[rows % max(1, len(self._state.verified))].astype(np.int64)
         return rows[classes >= 0], classes[classes >= 0]
 
+    def rows_at(self, numbers: Ints) -> tuple[Codes, Classes]:
+        """Return remembered rows and their verified classes, -1 where there is none."""
+        slots = numbers % max(1, len(self._state.ring))
+        return self._state.ring[slots], self._state.verified[slots]
+
     def _refit(self) -> None:
         """Fit again after a row was verified or a floor set; the result is the same until the next row."""
         fit = self.panel.empty_fits(1)
@@ -640,7 +675,7 @@ class Engine:
         n = self.n_labelers + newcomers.shape[1]
         panel = self.panel
         wide = Engine(panel.estimator, self.rule, n, panel.n_classes, panel.diluted)
-        wide._floors = list(self._floors)
+        wide._floors, wide._stretches = list(self._floors), self._stretches
         if not self.keeps_rows:
             wide._state.now[:] = widen_totals(self._state.now, self.n_labelers, n, panel.n_classes)
             wide._state.clock[:] = self._state.clock

@@ -347,6 +347,11 @@ class DriftDetector:
         fork._log = BlockLog(self._log.first, self._log.entries)
         return fork
 
+    def time_of(self, row: int) -> Time:
+        """Return the time of a row, to within its block; None where it has none or is no longer remembered."""
+        log = self._log
+        return log.at(row)[1] if log.entries and row // BLOCK >= log.first else None
+
     def rewind(self, n_rows: int) -> None:
         """Be as after so many rows again; no block has ended since, or a fork has gone on instead."""
         self.n_rows = self._n_reported = n_rows

@@ -6,18 +6,22 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import fields, replace
 from typing import Any, ClassVar
 
+import numpy as np
+
 from driftvote import settings, theory
 from driftvote.arrays import Floats
+from driftvote.core.engine import Engine
 from driftvote.core.label_models import ESTIMATORS, EmEstimator, Estimator, Mixture
 from driftvote.core.label_models.mixture import MEMBERS
 from driftvote.core.windows import WindowGrid, WindowRule, WindowTest
 from driftvote.drift.events import DriftEvent
 from driftvote.errors import DriftvoteError, SettingError
-from driftvote.models.base import LabelModel
+from driftvote.models.base import LabelModel, serialized
+from driftvote.models.questions import Question, Questions, choose_from_window, dispute
 from driftvote.settings import Number
 
 WINDOW_SHORTCUTS = ("bound", "beta", "delta")
-ESTIMATOR_SHORTCUTS = ("refresh", "class_balance", "clip")
+ESTIMATOR_SHORTCUTS = ("refresh", "class_balance", "clip", "answer_errors")
 
 
 class AdaptiveLabelModel(LabelModel):
@@ -190,10 +194,58 @@ class AdaptiveLabelModel(LabelModel):
     @property
     def mixture(self) -> dict[str, float]:
         """Weight of each label model of the mixture, now; the weights add up to 1."""
-        self._fitted_engine()
+        self._mixture_engine()
+        return dict(zip(MEMBERS, self._current().fits.weights[0].tolist(), strict=True))
+
+    @property
+    def mixture_before_answers(self) -> dict[str, float]:
+        """Weight of each label model by the votes alone, without the verified rows; see `mixture`."""
+        self._mixture_engine()
+        return dict(zip(MEMBERS, self._current().fits.free[0].tolist(), strict=True))
+
+    def _mixture_engine(self) -> Engine:
+        engine = self._fitted_engine()
         if not isinstance(self.estimator, Mixture):
             raise DriftvoteError(f"estimator={self.estimator.name!r} is one label model, not a mixture")
-        return dict(zip(MEMBERS, self._current().fits.weights[0].tolist(), strict=True))
+        return engine
+
+    @serialized
+    def ask(self, n: int = 20) -> Questions:
+        """Return the rows whose true class says most about the others, most valuable first; nothing changes.
+
+        They are rows of the current window on which the label models of the mixture disagree. Give the answers to
+        `feedback`: they move the weights of the label models, and the probabilities of rows like the verified ones.
+        There are fewer questions than `n`, or none, where little is in dispute; `note` says so. Without an answer, the
+        same questions come again.
+
+        Examples
+        --------
+        >>> from driftvote.streams import swap
+        >>> stream = swap(4_000)
+        >>> model = AdaptiveLabelModel()
+        >>> _ = model.label_stream(stream.votes)
+        >>> questions = model.ask(3)
+        >>> len(questions), sorted(questions[0].classes)
+        (3, [0, 1])
+        >>> model.feedback({question.row: stream.truth[question.row] for question in questions})
+        """
+        count = settings.whole("n", n)
+        if count < 0:
+            raise SettingError(f"n must be a number of questions from 0, not {n}")
+        engine, stream = self._mixture_engine(), self._stream
+        chosen, named, proba = choose_from_window(engine, count, self.seed)
+        rows, _ = engine.rows_at(np.array(chosen.rows, np.int64))
+        found = []
+        for place, row in enumerate(chosen.rows):
+            classes, why = dispute(named[place], proba[place], self._form, chosen.likes[row])
+            votes = {
+                name: self._form.decode_one(code)
+                for name, code in zip(self.labelers, rows[place].tolist(), strict=True)
+                if code >= 0
+            }
+            time = None if stream.detector is None else stream.detector.time_of(row)
+            found.append(Question(row, stream.ids.by_row.get(row), time, votes, classes, why))
+        return Questions(found, chosen.expected_change, chosen.note)
 
     def _em_estimator(self) -> EmEstimator:
         self._fitted_engine()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
@@ -32,7 +32,17 @@ import numpy.typing as npt
 
 from driftvote import settings
 from driftvote.arrays import Arrays, Codes, Floats, Ints, code_dtype
-from driftvote.core.engine import NO_CLASSES, Engine, Estimates, Floor, Labeled, check_fit, equal_vote, estimate_rows
+from driftvote.core.engine import (
+    NO_CLASSES,
+    Engine,
+    Estimates,
+    Floor,
+    Known,
+    Labeled,
+    check_fit,
+    equal_vote,
+    estimate_rows,
+)
 from driftvote.core.label_models import Estimator, Mixture
 from driftvote.core.state import agreement_matrix
 from driftvote.core.voting import NO_DRAWS, TIE_POLICIES, tie_draws
@@ -100,6 +110,7 @@ class Stream:
     detector: DriftDetector | None = None
     ids: FeedbackBook = field(default_factory=FeedbackBook)
     last_time: LastTime = None
+    known: list[Known] = field(default_factory=list)  # verified rows of stretches that are still to come
     before: Before | None = None  # while rows are learned: the way back
     format_check: SignedVotesCheck = field(default_factory=SignedVotesCheck)
 
@@ -495,6 +506,7 @@ class LabelModel:
         engine, detector = self._stream.engine, self._stream.detector
         if engine is None:
             engine = self._new_engine(roster)
+            engine.know(self._stream.known)
         elif engine.n_labelers != len(roster):
             engine = self._widen_engine(engine, roster)
         if self.false_event_rate is not None:
@@ -718,6 +730,12 @@ class LabelModel:
             return {}
         rows, codes = self._stream.engine.verified()
         return {row: self._form.decode_one(code) for row, code in zip(rows.tolist(), codes.tolist(), strict=True)}
+
+    def know(self, known: Sequence[Known]) -> None:
+        """Use verified rows for whole stretches of rows that are still to come; see `questions.known_stretches`."""
+        self._stream.known = list(known)
+        if self._stream.engine is not None:
+            self._stream.engine.know(self._stream.known)
 
     def check_learns_from_verified(self) -> None:
         """Raise a `FeedbackError` unless this model learns from verified labels."""

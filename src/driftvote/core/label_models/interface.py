@@ -83,6 +83,9 @@ class Estimator(ABC):
     def vote_weights(self, settings: Any, fits: Any, places: Ints, rows: Codes) -> Floats:
         """Return the log-odds that each vote added to its class on its row; `places` says which fit labeled it."""
 
+    def tell(self, tables: Any, numbers: Ints, named: Ints, right: Floats, classes: Ints) -> None:  # noqa: B027
+        """Give fits verified rows that count wherever they stand in the stream; most label models do not use them."""
+
     def newcomer(self, n_classes: int) -> dict[str, float]:
         """Return what a fit says, by field, about a labeler that joined later; fields that are not named say 0."""
         return {}

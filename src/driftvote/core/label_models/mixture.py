@@ -13,6 +13,9 @@ change that (docs/estimators.md):
   such votes less; the others take errors as independent.
 - **Specialists.** Where knowing who votes tells what is voted (rules that know one class only), neither one accuracy
   nor the class balance can be read from the votes, and the models that do so lose weight.
+
+Verified rows tell more than votes can. Each one speaks for the label models that were right on it, which moves their
+weights, and for rows on which the label models name the same classes, which moves the probabilities of these rows.
 """
 
 from __future__ import annotations
@@ -45,7 +48,7 @@ from driftvote.core.label_models.interface import KERNELS
 from driftvote.core.label_models.interface import fill_tables as fill
 from driftvote.core.label_models.interface import select_fit as select
 from driftvote.core.patterns import find_patterns, start_from_majority
-from driftvote.core.state import StreamState, n_pairs_of
+from driftvote.core.state import Classes, StreamState, n_pairs_of
 from driftvote.core.voting import add_majority, count_votes, largest, pick_likeliest
 
 MEMBERS = ("majority", "one_coin", "one_coin_balance", "confusion", "confusion_plain", "cautious")
@@ -59,6 +62,10 @@ CLASS_EVIDENCE = 10.0  # for one member: it decides alone if it explains half of
 FOLLOW = 0.25  # share of the misfit that accuracies must explain, or the window does not follow the agreements
 SURELY = 2.0  # standard errors by which a pair must agree beyond chance before its votes count as repetitions
 CAUTIOUS_STEPS = 4  # steps from the majority that the cautious member takes
+ANSWERS = 64  # verified rows of a window, the latest ones, that move weights and probabilities
+ANSWER_SHARE = 1.0 / 3.0  # of a verified row's log-likelihood counts for the weights: rows alike repeat each other
+MIXTURE_ROWS = 1.5  # verified rows of its kind that the mixture's own probabilities are worth; more if it explains more
+ALIKE = 0.3  # what a verified row counts for another, for each member that names another class there
 CAUTIOUS_PULL = 2.0  # log-odds that the majority of a row adds to its class: 0.88 if nothing else were known
 
 
@@ -67,6 +74,7 @@ class MixtureSettings(NamedTuple):
 
     estimated: bool  # the class balance is estimated by the members that do so; otherwise it is `given` for all
     given: Floats  # (classes,)
+    answer_errors: float  # share of verified rows whose class is taken to be wrong
 
 
 class MixtureFit(NamedTuple):
@@ -77,6 +85,8 @@ class MixtureFit(NamedTuple):
     balance: Floats  # (fitted members, classes)
     shares: Floats  # (fitted members, classes)
     weights: Floats  # (members,): their sum is 1
+    free: Floats  # (members,): the weights that the votes alone give
+    answers: Classes  # (ANSWERS, members + 1): what members name on verified rows in dispute, and the verified class
     explained: Floats  # (3,): shares of the agreements' misfit: noise, by one accuracy, by an accuracy for each class
     worth: Floats  # (labelers,): how much a vote counts for the members with one accuracy: 1, or less for a copy
     accuracy: Floats  # (labelers,): on the rows where the labeler votes
@@ -91,6 +101,8 @@ class MixtureTables(NamedTuple):
     start: Floats  # (fitted members, 2, classes)
     active: Ints  # (1,)
     parts: Floats  # (members, classes): probabilities of one row by each member, for work
+    named: Classes  # (members,): the class that each member names on one row, for work
+    known: Floats  # (ANSWERS, 2 members + 2): verified rows that count wherever they stand in the stream, see `tell`
     ready: Ints  # (1,)
 
 
@@ -220,6 +232,8 @@ def select_fit(settings: MixtureSettings, fits: MixtureFit, place: int) -> Mixtu
         fits.balance[place],
         fits.shares[place],
         fits.weights[place],
+        fits.free[place],
+        fits.answers[place],
         fits.explained[place],
         fits.worth[place],
         fits.accuracy[place],
@@ -263,6 +277,10 @@ def fit_window(
                 mass[c] = fit.shares[m, c] * window
             misfits[m + 1], _ = misfit_of(counts, mass, sums, pairs, plain)
     weigh_members(misfits, noise, generality(sums, pairs, n, n_classes), fit)
+    answered = tables.known[0, 2 * fit.weights.shape[0]] >= 0.0
+    for q in range(n_patterns):
+        answered = answered or patterns.truth[q] >= 0
+    count_answers(settings, state, window if answered else 0, tables, fit)
     for h in range(n):
         # The majority and the member close to it take most votes for right, so they do not judge labelers.
         accuracy, total = 0.0, 0.0
@@ -270,6 +288,130 @@ def fit_window(
             accuracy += fit.weights[m + 1] * accuracies[m, h]
             total += fit.weights[m + 1]
         fit.accuracy[h] = accuracy / total
+
+
+@inner
+def score_members(fit: MixtureFit, tables: MixtureTables, row: Codes, support: Ints, parts: Floats) -> int:
+    """Fill in the probabilities of a row by each member, the majority first; return how many vote."""
+    n_classes = support.shape[0]
+    votes = count_votes(row, support)
+    for c in range(n_classes):
+        parts[0, c] = 0.0 if votes > 0 else 1.0 / n_classes
+    if votes > 0:
+        add_majority(support, 1.0, parts[0])
+    for m in range(fit.balance.shape[0]):
+        pull = CAUTIOUS_PULL if m == CAUTIOUS else 0.0
+        score_row(member_tables(tables, m), pull, row, support, votes, parts[m + 1])
+    return votes
+
+
+@inner
+def name_classes(parts: Floats, named: Classes) -> bool:
+    """Fill in the likeliest class by each member, -1 where two are alike (a tie); return whether members disagree."""
+    disputed = False
+    for m in range(parts.shape[0]):
+        best, named[m] = -1.0, -1
+        for c in range(parts.shape[1]):
+            if parts[m, c] > best + 1e-9:
+                best, named[m] = parts[m, c], c
+            elif parts[m, c] > best - 1e-9:
+                named[m] = -1
+        disputed = disputed or named[m] != named[0]
+    return disputed
+
+
+@inner
+def add_answer(
+    place: int, row: Codes, truth: int, strength: float, tables: MixtureTables, fit: MixtureFit, support: Ints
+) -> int:
+    """Take a verified row into a fit: what members name on it, and who is right, in `fit.weights` as log weights.
+
+    Return the place of the next one. Where all members name one class, the row tells nothing about them, and nothing
+    about rows in dispute.
+    """
+    parts, named, n_members = tables.parts, tables.named, tables.named.shape[0]
+    score_members(fit, tables, row, support, parts)
+    if not name_classes(parts, named):
+        return place
+    for m in range(n_members):
+        fit.answers[place, m] = named[m]
+        if named[m] == truth:
+            fit.weights[m] += strength
+        elif named[m] < 0:
+            fit.weights[m] += strength * parts[m, truth]
+    fit.answers[place, n_members] = truth
+    return place + 1
+
+
+@inner
+def count_answers(
+    settings: MixtureSettings, state: StreamState, window: int, tables: MixtureTables, fit: MixtureFit
+) -> None:
+    """Take verified rows into a fit: those that count everywhere, then the others in the window, latest first."""
+    n_members, capacity, n_classes = fit.weights.shape[0], state.ring.shape[0], fit.balance.shape[1]
+    for m in range(n_members):
+        fit.free[m] = fit.weights[m]
+    fit.answers[0, n_members] = -1
+    if window == 0:
+        return
+    fill(settings, fit, tables)
+    support = np.empty(n_classes, np.int64)
+    strength = ANSWER_SHARE * math.log((1.0 - settings.answer_errors) / settings.answer_errors)
+    for m in range(n_members):
+        fit.weights[m] = 0.0
+    place, known, n_known, clock = 0, tables.known, 0, state.clock[0]
+    while n_known < ANSWERS and known[n_known, 2 * n_members] >= 0.0:
+        for m in range(n_members):
+            fit.answers[place, m] = known[n_known, m]
+            fit.weights[m] += strength * known[n_known, n_members + m]
+        fit.answers[place, n_members] = known[n_known, 2 * n_members + 1]
+        place += 1
+        n_known += 1
+    for ago in range(1, window + 1 if capacity > 0 else 1):
+        slot = (clock - ago) % capacity
+        if state.verified[slot] >= 0 and place < ANSWERS:
+            again = False
+            for a in range(n_known):
+                again = again or known[a, 2 * n_members] == clock - ago
+            if not again:
+                place = add_answer(place, state.ring[slot], state.verified[slot], strength, tables, fit, support)
+    if place < ANSWERS:
+        fit.answers[place, n_members] = -1
+    best, total = largest(fit.weights), 0.0
+    for m in range(n_members):
+        fit.weights[m] = fit.free[m] * math.exp(fit.weights[m] - best)
+        total += fit.weights[m]
+    for m in range(n_members):
+        fit.weights[m] /= total
+
+
+@inner
+def lean_on_answers(errors: float, fit: MixtureFit, tables: MixtureTables, proba: Floats) -> None:
+    """Move the probabilities of a row on which members disagree towards the verified classes of rows like it.
+
+    Rows are alike as far as the members name the same classes on them. The probabilities of the mixture count as
+    MIXTURE_ROWS such rows where members explain nothing of the agreements, and as more rows the more they explain.
+    """
+    n_classes, n_members, named = proba.shape[0], fit.weights.shape[0], tables.named
+    if not name_classes(tables.parts, named):
+        return
+    rows = MIXTURE_ROWS / max(0.05, 1.0 - fit.explained[1] - fit.explained[2])
+    for c in range(n_classes):
+        proba[c] *= rows
+    for a in range(fit.answers.shape[0]):
+        truth = fit.answers[a, n_members]
+        if truth < 0:
+            break
+        alike = 1.0
+        for m in range(n_members):
+            if fit.answers[a, m] != named[m]:
+                alike *= ALIKE
+        rows += alike
+        for c in range(n_classes):
+            proba[c] += alike * errors / n_classes
+        proba[truth] += alike * (1.0 - errors)
+    for c in range(n_classes):
+        proba[c] /= rows
 
 
 def follows_agreements(settings: MixtureSettings, fit: MixtureFit) -> int:
@@ -318,21 +460,6 @@ def temper(support: Ints, votes: int, label: int, explained: Floats, room: Float
             proba[c] = known * proba[c] + (1.0 - known) * room[c]
 
 
-@inner
-def score_members(fit: MixtureFit, tables: MixtureTables, row: Codes, support: Ints, parts: Floats) -> int:
-    """Fill in the probabilities of a row by each member, the majority first; return how many vote."""
-    n_classes = support.shape[0]
-    votes = count_votes(row, support)
-    for c in range(n_classes):
-        parts[0, c] = 0.0 if votes > 0 else 1.0 / n_classes
-    if votes > 0:
-        add_majority(support, 1.0, parts[0])
-    for m in range(fit.balance.shape[0]):
-        pull = CAUTIOUS_PULL if m == CAUTIOUS else 0.0
-        score_row(member_tables(tables, m), pull, row, support, votes, parts[m + 1])
-    return votes
-
-
 def label_row(
     settings: MixtureSettings,
     fit: MixtureFit,
@@ -352,6 +479,8 @@ def label_row(
         proba[c] = 0.0
         for m in range(parts.shape[0]):
             proba[c] += fit.weights[m] * parts[m, c]
+    if fit.answers[0, parts.shape[0]] >= 0:
+        lean_on_answers(settings.answer_errors, fit, tables, proba)
     label = pick_likeliest(support, votes, draw, proba)
     if votes > 0 and label >= 0:
         count_votes(row, support)
@@ -395,20 +524,24 @@ class Mixture(EmEstimator):
     class_balance
         `"estimated"`: some members estimate it, others take all classes as equally likely; or the shares of the
         classes, if you know them, for all members.
+    answer_errors
+        Share of the verified rows whose class may be wrong: how far one of them is trusted.
     """
 
     refresh: int = 32
     class_balance: str | Sequence[float] = "estimated"
+    answer_errors: float = 0.05
     name: ClassVar[str] = "mixture"
     gates_window: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "refresh", checks.n_rows("refresh", self.refresh, 2**20))
         object.__setattr__(self, "class_balance", checks.class_balance(self.class_balance, ("estimated",)))
+        object.__setattr__(self, "answer_errors", checks.error_share("answer_errors", self.answer_errors))
 
     def settings(self, n_labelers: int, n_classes: int, diluted: bool) -> MixtureSettings:
         """Return the settings as kernels need them."""
-        return MixtureSettings(self.class_balance == "estimated", self.given_balance(n_classes))
+        return MixtureSettings(self.class_balance == "estimated", self.given_balance(n_classes), self.answer_errors)
 
     def empty_fits(self, n_fits: int, n_labelers: int, n_classes: int) -> MixtureFit:  # type: ignore[override]
         """Return arrays for so many fits."""
@@ -417,7 +550,9 @@ class Mixture(EmEstimator):
             coins=np.zeros((n_fits, 2, n_labelers)),
             balance=np.zeros((n_fits, 5, n_classes)),
             shares=np.zeros((n_fits, 5, n_classes)),
-            weights=np.zeros((n_fits, 6)),
+            weights=np.zeros((n_fits, len(MEMBERS))),
+            free=np.zeros((n_fits, len(MEMBERS))),
+            answers=np.full((n_fits, ANSWERS, len(MEMBERS) + 1), -1, np.int16),
             explained=np.zeros((n_fits, 3)),
             worth=np.zeros((n_fits, n_labelers)),
             accuracy=np.zeros((n_fits, n_labelers)),
@@ -436,6 +571,22 @@ class Mixture(EmEstimator):
         """Return what a fit says about a labeler that joined later."""
         return {"worth": 1.0, "accuracy": 1.0 / n_classes}
 
+    def score(self, settings: MixtureSettings, fits: MixtureFit, places: Ints, rows: Codes) -> Floats:
+        """Return the probabilities of rows by each member: rows x members x classes."""
+        parts = np.empty((len(rows), len(MEMBERS), len(settings.given)))
+        score_rows(rows, places, settings, fits, self.new_tables(settings, rows.shape[1]), parts)
+        return parts
+
+    def tell(self, tables: MixtureTables, numbers: Ints, named: Ints, right: Floats, classes: Ints) -> None:
+        """Give fits verified rows that count wherever they stand in the stream.
+
+        For each, its number, what members named on it at its time, who was right, and its class. Of many, the latest.
+        """
+        tables.known[:] = -1.0
+        if len(numbers):
+            given = np.column_stack([named, right, numbers, classes])[-ANSWERS:]
+            tables.known[: len(given)] = given
+
     def new_tables(self, settings: MixtureSettings, n_labelers: int) -> MixtureTables:  # type: ignore[override]
         """Return room for what `fill_tables` prepares."""
         k = len(settings.given)
@@ -444,6 +595,8 @@ class Mixture(EmEstimator):
             start=np.empty((5, 2, k)),
             active=np.zeros(1, np.int64),
             parts=np.empty((len(MEMBERS), k)),
+            named=np.empty(len(MEMBERS), np.int16),
+            known=np.full((ANSWERS, 2 * len(MEMBERS) + 2), -1.0),
             ready=np.zeros(1, np.int64),
         )
 
