@@ -16,6 +16,7 @@ import numpy as np
 STEPS, EVEN_STEPS, SETTLED = 24, 4, 2e-3
 SMOOTHING, SKILL, BALANCE_ROWS = 4.0, 0.7, 5.0
 CAUTIOUS_STEPS, CAUTIOUS_PULL = 4, 2.0
+ANSWERS, ANSWER_SHARE, MIXTURE_ROWS, ALIKE = 64, 1 / 3, 2.0, 0.3
 ONE_EVIDENCE, CLASS_EVIDENCE, FOLLOW, SURELY, FITS_PER_WINDOW = 2.0, 10.0, 0.25, 2.0, 16
 
 
@@ -268,6 +269,8 @@ class Mixture:
     worth: list[float]
     general: float
     accuracy: list[float]
+    free: list[float]  # the weights by the votes alone
+    answers: list[tuple[list[int], int]]  # of verified rows in dispute: what members name, and the class
 
 
 def members_of(balance: str | Sequence[float]) -> list[Kind]:
@@ -300,11 +303,33 @@ def fit_mixture(
     coin, even = 1 + ONE_EVIDENCE * by_coin, misfits[2] <= misfits[3]
     tables = [1 + CLASS_EVIDENCE * by_class * even, 1 + CLASS_EVIDENCE * by_class * (not even)]
     weights = [1.0, general * coin, general * coin, tables[0], general * tables[1], 1.0]
+    free = weights = [weight / sum(weights) for weight in weights]
+    answers: list[tuple[list[int], int]] = []
+    for row, known in list(zip(rows, truth, strict=True))[::-1]:
+        named, hits = name_classes(parts_of(members, row, k), known)
+        if known >= 0 and len(set(named)) > 1 and len(answers) < ANSWERS:
+            answers.append((named, known))
+            weights = [w * (0.95 / 0.05) ** (ANSWER_SHARE * hit) for w, hit in zip(weights, hits, strict=True)]
     weights = [weight / sum(weights) for weight in weights]
     # The majority and the member close to it do not judge labelers.
     judges = list(zip(weights[1:5], members[:4], strict=True))
     accuracy = [sum(w * m.accuracy[h] for w, m in judges) / sum(weights[1:5]) for h in range(n)]
-    return Mixture(members, weights, [noise(pairs) / total, by_coin, by_class], worth, general, accuracy)
+    return Mixture(members, weights, [noise(pairs) / total, by_coin, by_class], worth, general, accuracy, free, answers)
+
+
+def parts_of(members: list[Fit], row: list[int], k: int) -> list[list[float]]:
+    """The probabilities of a row by each member, the majority first."""
+    return [majority(row, k), *(probabilities(member, row) for member in members)]
+
+
+def name_classes(parts: list[list[float]], known: int) -> tuple[list[int], list[float]]:
+    """The class that each member names, -1 on a tie, and how far that is the known one."""
+    named, hits = [], []
+    for part in parts:
+        best = [c for c, p in enumerate(part) if p > max(part) - 1e-9]
+        named.append(best[0] if len(best) == 1 else -1)
+        hits.append(float(named[-1] == known) if len(best) == 1 else float(part[known]))
+    return named, hits
 
 
 def follows_agreements(found: Mixture) -> bool:
@@ -313,10 +338,24 @@ def follows_agreements(found: Mixture) -> bool:
 
 
 def label_by_mixture(found: Mixture, row: list[int], k: int) -> tuple[int, list[float]]:
-    parts = [majority(row, k), *(probabilities(member, row) for member in found.members)]
+    parts = parts_of(found.members, row, k)
     proba = [sum(w * part[c] for w, part in zip(found.weights, parts, strict=True)) for c in range(k)]
+    named, _ = name_classes(parts, 0)
+    if len(set(named)) > 1:
+        proba = lean_on_answers(found, named, proba)
     code, proba = settle(row, proba)
     return code, temper(found, row, code, proba) if code >= 0 and max(row) >= 0 else proba
+
+
+def lean_on_answers(found: Mixture, named: list[int], proba: list[float]) -> list[float]:
+    """The mean of the mixture and of the verified classes, each as far as its row is alike."""
+    own = MIXTURE_ROWS / max(0.05, 1 - found.explained[1] - found.explained[2])
+    alike = [ALIKE ** sum(a != b for a, b in zip(named, there, strict=True)) for there, _ in found.answers]
+    moved = []
+    for c, p in enumerate(proba):
+        said = [0.95 * (known == c) + 0.05 / len(proba) for _, known in found.answers]
+        moved.append((own * p + sum(a * b for a, b in zip(alike, said, strict=True))) / (own + sum(alike)))
+    return moved
 
 
 def temper(found: Mixture, row: list[int], code: int, proba: list[float]) -> list[float]:

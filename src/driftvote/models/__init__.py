@@ -7,6 +7,7 @@ from driftvote.models.adaptive import AdaptiveLabelModel
 from driftvote.models.base import LabelModel, load
 from driftvote.models.baselines import FixedWindowLabelModel, MajorityLabelModel
 from driftvote.models.committee import CommitteeLabelModel
+from driftvote.models.questions import Question, Questions
 from driftvote.models.results import Explanation, LabeledStream, Step
 
 __all__ = [
@@ -17,6 +18,8 @@ __all__ = [
     "LabelModel",
     "LabeledStream",
     "MajorityLabelModel",
+    "Question",
+    "Questions",
     "Step",
     "StepCertificate",
     "load",
