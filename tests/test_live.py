@@ -231,6 +231,16 @@ def test_a_line_never_ends_the_stream(tmp_path):
     assert max(len(json.dumps(answer)) for answer in answers) < 30_000
 
 
+def test_lines_have_limits(tmp_path):
+    long, many = "x" * 10_001, ", ".join(f'"n{place}": 0' for place in range(1001))
+    lines = [f"{{{VOTES}}}", f'{{"id": "{long}", {VOTES}}}', f'{{"time": "{long}", {VOTES}}}']
+    lines += [f'{{"votes": {{"{long}": 0}}}}', f'{{"votes": {{{many}}}}}', f'{{"id": "{long[1:]}", {VOTES}}}']
+    answers = run_loop(lines, tmp_path)[1]
+    expected = [None, "write at most 10,000", '"time" is', "cannot be the name of a labeler", "more than 1,000", None]
+    assert [answer.get("error") is None for answer in answers] == [part is None for part in expected]
+    assert all(part is None or part in answer["error"] for answer, part in zip(answers, expected, strict=True))
+
+
 def test_an_error_that_nobody_thought_of_is_answered_too(tmp_path, monkeypatch):
     model = AdaptiveLabelModel()
     real = model.update
