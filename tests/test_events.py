@@ -275,3 +275,17 @@ def test_the_report_tells_events():
     unwatched = from_arrays(VOTES[:500], AdaptiveLabelModel(false_event_rate=None))
     assert unwatched.events is None
     assert "rift event" not in render(unwatched).split("<main>")[1].split("</main>")[0]
+
+
+def test_shares_of_classes_keep_the_order_of_the_classes(tmp_path):
+    draw = np.random.default_rng(0)
+    truth = draw.integers(0, 12, 4000)
+    truth[2000:] = 10 * (draw.random(2000) < 0.9)
+    votes = np.where(draw.random((4000, 5)) < 0.9, truth[:, None], draw.integers(0, 12, (4000, 5)))
+    model = AdaptiveLabelModel(n_classes=12, estimator="one_coin")
+    model.label_stream(votes)
+    model.save(tmp_path / "s.npz")
+    for event, again in zip(model.events, AdaptiveLabelModel.load(tmp_path / "s.npz").events, strict=True):
+        assert list(again.balance_before) == list(event.balance_before) == sorted(event.balance_before, key=int)
+        assert repr(again) == repr(event)
+    assert model.events

@@ -169,6 +169,31 @@ def test_the_end_waits_only_so_long_and_the_queue_has_an_end():
     assert said[-1].endswith("messages were not delivered before the end")
 
 
+def test_a_reply_that_trickles_in_is_not_waited_for():
+    delivered = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+                while not delivered.wait(0.05):  # a byte now and then, for as long as it takes
+                    connection.sendall(b".")
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        hook = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/", print)
+        hook.post({"text": "hello"})
+        until = time.monotonic() + 20
+        while not hook.posts["delivered"] and time.monotonic() < until:
+            time.sleep(0.02)
+        assert hook.posts["delivered"] == 1
+        delivered.set()
+        thread.join()
+        hook.close()
+
+
 def test_a_reply_that_is_no_http_is_a_failure():
     said: list[str] = []
     with socket.socket() as server:

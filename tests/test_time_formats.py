@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import datetime as dt
+import json
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ import pytest
 from driftvote import AdaptiveLabelModel, OrderError, SettingError
 from driftvote.times import TextTimes, read_one, read_time, read_times
 from test_files_bad import refused
+from test_live import run_loop
 
 from votes_on_disk import invoke, read_back
 
@@ -251,3 +253,22 @@ def test_frames_and_chunks(make):
     whole = AdaptiveLabelModel().label_stream(make({**votes, "when": texts}), time="when", time_format=form)
     assert chunked.events == whole.events
     assert whole.events[0].about_time in texts
+
+
+def test_lines_of_a_stream(tmp_path):
+    """`watch` reads dates as `label` does, and a late line gets the time of the line before in the same form."""
+    votes = {"a": 1, "b": 0, "c": 1}
+    texts = ["31.01.2026 13:05", "01.02.2026 08:00", "31.01.2026 23:00", "2026-02-03T10:00"]
+
+    def run(texts, **options):
+        return run_loop([json.dumps({"votes": votes, "time": text}) for text in texts], tmp_path, **options)
+
+    loop, answers = run(texts)
+    assert loop.counts.late_lines == 1
+    assert [answer["row"] for answer in answers] == [0, 1, 2, 3]
+    american = ["02/01/2026", "02/03/2026", "2026-02-04"]
+    loop, answers = run(american, time_format="%m/%d/%Y")
+    assert "is not written as" in answers[2]["error"]
+    assert loop.model.last_time == read_time("2026-02-03")
+    loop, answers = run(american[:1])
+    assert "can be read in more than one way" in answers[0]["error"]

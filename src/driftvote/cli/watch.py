@@ -37,6 +37,7 @@ _OPTIONS = {
         panel=_LINES,
         default=True,
     ),
+    "time_format": option("--time-format", help="How times are written: '%d.%m.%Y %H:%M'.", panel=_LINES),
     "arrival": option("--arrival", help="A line without a time gets the time of its arrival.", panel=_LINES),
     "keep_ids": option("--keep-ids", help="Store ids, so that later lines can verify rows by id.", panel=_LINES),
     "review_below": get_args(ReviewBelow)[1],

@@ -404,7 +404,7 @@ class DriftDetector:
         for name, (part, index) in parts.items():
             part[index] = arrays[name]
         self.n_rows = self._n_reported = n_rows
-        self._events = [DriftEvent.from_dict(event) for event in header["events"]]
+        self._events = [DriftEvent.from_dict(event, self.classes) for event in header["events"]]
         self.n_events, self.warned = int(header["n_events"]), [str(key) for key in header["warned"]]
         first, entries = header["log"]
         self._log = BlockLog(first, entries)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -127,13 +128,17 @@ class DriftEvent:
         return {"sentence": self.sentence, **as_lists(asdict(self))}
 
     @classmethod
-    def from_dict(cls, plain: dict[str, Any]) -> DriftEvent:
-        """Return the event that `to_dict` was called on."""
+    def from_dict(cls, plain: dict[str, Any], classes: Sequence[Any] = ()) -> DriftEvent:
+        """Return the event that `to_dict` was called on; `classes` give the shares of classes their order."""
         fields = {key: value for key, value in plain.items() if key != "sentence"}
         fields["since"] = tuple(fields["since"])
         fields["since_time"] = None if fields["since_time"] is None else tuple(fields["since_time"])
         fields["labelers"] = tuple(LabelerChange(**labeler) for labeler in fields["labelers"])
         fields["pairs"] = tuple((first, second) for first, second in fields["pairs"])
+        places = {str(value): place for place, value in enumerate(classes)}
+        for name in ("balance_before", "balance_after"):
+            shares = dict(fields[name]).items()
+            fields[name] = dict(sorted(shares, key=lambda share: places.get(share[0], len(places))))
         event = cls(**fields)
         if event.kind not in KINDS or not event.sentence:  # which fails if a field is not of its type
             raise ValueError(f"{event.kind!r} is no kind of event")

@@ -24,6 +24,7 @@ class WatchOptions:
     labelers: tuple[str, ...] = ()  # empty: every name that appears
     unknown: str = "refuse"  # one of UNKNOWN
     late: str = "take"  # one of LATE
+    time_format: str | None = None  # of times that are text, as for strptime
     arrival: bool = False
     keep_ids: bool = False
     # What an answer contains

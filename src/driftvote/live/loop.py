@@ -197,7 +197,8 @@ class StreamLoop:
         moment, late = place_time(row.time, model.last_time, self.options)
         number = model.n_rows
         row_id = row.id if self.options.keep_ids else None
-        step = model.update(votes, id=row_id, verified=row.verified, time=moment)
+        written = self.options.time_format if isinstance(moment, str) else None
+        step = model.update(votes, id=row_id, verified=row.verified, time=moment, time_format=written)
         counts.late_lines += late
         counts.unknown_votes += len(row.unknown)
         counts.verified_rows += row.verified is not None

@@ -12,7 +12,7 @@ from typing import Any
 from driftvote.errors import DriftvoteError
 from driftvote.live import WatchOptions
 from driftvote.models import Step
-from driftvote.times import UTC, LastTime, parse_time, read_time, to_python
+from driftvote.times import UTC, LastTime, given_form, parse_time, read_time, to_python
 from driftvote.votes import BAD, VoteFormat, show_names
 
 EXAMPLE = '{"id": "m-1", "votes": {"judge-a": "safe", "judge-b": "unsafe", "judge-c": null}}'
@@ -53,6 +53,9 @@ class LineParser:
         self.form = form
         self.labelers = dict.fromkeys(options.labelers)
         self._unknown_abstain = options.unknown == "abstain"
+        self._time_format = options.time_format
+        if options.time_format is not None:
+            given_form(options.time_format, "--time-format")  # refuses a pattern that is wrong
 
     def parse(self, line: bytes) -> VoteMessage | VerifyMessage:
         """The message in a line, or a `LineError` that says what is wrong with it."""
@@ -66,7 +69,7 @@ class LineParser:
         unknown: dict[str, Any] = {}
         classes = {name: self._parse_vote(name, value, unknown) for name, value in votes.items()}
         verified = self._parse_verified(found.get("verified"))
-        return VoteMessage(classes, row_id, _check_time(found.get("time")), verified, unknown)
+        return VoteMessage(classes, row_id, _check_time(found.get("time"), self._time_format), verified, unknown)
 
     def id_of(self, line: bytes | None) -> Any:
         """The id of a refused line, None if it has none that can be read."""
@@ -196,10 +199,10 @@ def _shorten(text: str) -> str:
 # -- times ---------------------------------------------------------------------------------------
 
 
-def _check_time(value: Any) -> Any:
-    """A number, a datetime in UTC (from ISO 8601), or text that sorts."""
+def _check_time(value: Any, time_format: str | None) -> Any:
+    """A number, a datetime (from ISO 8601), text in the given format, or text that sorts."""
     if isinstance(value, str) and len(value) <= LONGEST_TEXT:
-        return parse_time(value)
+        return value if time_format is not None else parse_time(value)
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     if isinstance(value, float) and math.isfinite(value):
@@ -216,7 +219,7 @@ def place_time(given: Any, last: LastTime, options: WatchOptions) -> tuple[Any, 
     moment = datetime.datetime.now(UTC) if given is None and options.arrival else given
     if moment is None or last is None:
         return moment, False
-    kind, value = read_time(moment)
+    kind, value = read_time(moment, options.time_format if isinstance(moment, str) else None)
     if kind != last[0]:
         raise LineError(f'"time" is a {kind}, and was a {last[0]} in the lines before; keep to one kind')
     if value >= last[1]:
@@ -226,7 +229,10 @@ def place_time(given: Any, last: LastTime, options: WatchOptions) -> tuple[Any, 
             f"its time {moment} is before {to_python(last)} of the row before it; send lines in time order, or pass"
             " --late take"
         )
-    return to_python(last), given is not None
+    instead = to_python(last)
+    if isinstance(instead, datetime.datetime) and getattr(moment, "tzinfo", None) is None:
+        instead = instead.replace(tzinfo=None)  # as the times of the other lines
+    return instead, given is not None
 
 
 # -- answers -------------------------------------------------------------------------------------
