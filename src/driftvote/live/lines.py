@@ -188,11 +188,10 @@ class LineSink:
         """
         rest = memoryview(data)
         self._longest = max(self._longest, len(rest))
-        while rest:
-            if self._wait_for_part(0.0 if self._stop else None):
-                with suppress(BlockingIOError):  # the pipe is non-blocking, and somebody else writes to it
-                    rest = rest[os.write(self._descriptor, rest[:PIPE_PART]) :]
-            elif self._stop:
+        while rest:  # the caller has waited for the first part
+            with suppress(BlockingIOError):  # the pipe is non-blocking, and somebody else writes to it
+                rest = rest[os.write(self._descriptor, rest[:PIPE_PART]) :]
+            if rest and not self._wait_for_part(0.0 if self._stop else None) and self._stop:
                 return False
         return True
 
