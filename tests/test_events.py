@@ -289,3 +289,21 @@ def test_shares_of_classes_keep_the_order_of_the_classes(tmp_path):
         assert list(again.balance_before) == list(event.balance_before) == sorted(event.balance_before, key=int)
         assert repr(again) == repr(event)
     assert model.events
+
+
+@pytest.mark.parametrize("abstentions", ["zero", "random"])
+def test_events_do_not_depend_on_the_chunk_that_brings_a_labeler(abstentions):
+    draw, n, join = np.random.default_rng(1), 2400, 1580
+    truth = draw.integers(0, 2, n)
+    right = np.where(np.arange(n)[:, None] < 1500, 0.9, [0.4, 0.9, 0.9, 0.9, 0.9])
+    votes = np.where(draw.random((n, 5)) < right, truth[:, None], 1 - truth[:, None]).astype(float)
+    votes[draw.random((n, 5)) < 0.3] = np.nan
+    votes[:join, 4] = np.nan
+    frame, found = pd.DataFrame(votes, columns=list("abcde")), []
+    for cuts in ([0, n], [0, join, n], [0, 700, 1100, n]):
+        model = AdaptiveLabelModel(votes="snorkel", abstentions=abstentions, estimator="one_coin")
+        for begin, end in zip(cuts, cuts[1:], strict=False):
+            model.label_stream(frame[begin:end][list("abcde" if end > join else "abcd")])
+        found.append(model.events)
+    assert found[0]
+    assert found[0] == found[1] == found[2]

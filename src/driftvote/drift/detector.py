@@ -304,8 +304,8 @@ class DriftDetector:
         self._events = (self._events + events)[-MOST_EVENTS:]
         return events
 
-    def add_labelers(self, names: Sequence[str]) -> None:
-        """Add columns for labelers that have not voted so far."""
+    def add_labelers(self, names: Sequence[str], past: Codes | None = None) -> None:
+        """Add columns for labelers that have not voted so far; `past` stands for their votes on the last rows."""
         taken = [name for name in names if name in self.labelers]
         if taken:
             raise LabelerError(f"labeler {taken[0]!r} is there already; add labelers with new names")
@@ -313,6 +313,8 @@ class DriftDetector:
         self.labelers += tuple(names)
         new = new_state(self.n_labelers, self.n_classes)
         new.ring[:, :n], new.ring[:, n:] = old.ring, -1
+        if past is not None:
+            new.ring[np.arange(self.n_rows - len(past), self.n_rows) % len(new.ring), n:] = past
         new.born[:n] = old.born
         new.head[:] = old.head
         # As if they had abstained: all rows count for their coverage.

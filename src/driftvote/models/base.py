@@ -49,7 +49,7 @@ from driftvote.core.voting import NO_DRAWS, TIE_POLICIES, tie_draws
 from driftvote.core.windows import FixedWindow, WindowRule
 from driftvote.drift.bands import AccuracyEstimate
 from driftvote.drift.dependence import Dependence, dependence
-from driftvote.drift.detector import DriftDetector
+from driftvote.drift.detector import REMEMBERED, DriftDetector
 from driftvote.drift.diagnosis import Change
 from driftvote.drift.events import LABELER_KINDS, DriftEvent, DriftWarning
 from driftvote.drift.statistics import BLOCK
@@ -513,7 +513,9 @@ class LabelModel:
             if detector is None:
                 self._stream.detector = self._new_detector(roster, engine.n_rows)
             elif detector.n_labelers != len(roster):
-                detector.add_labelers(roster.names[detector.n_labelers :])
+                names, n_rows = roster.names[detector.n_labelers :], min(detector.n_rows, REMEMBERED)
+                past = self._past_votes(len(names), detector.n_labelers, detector.n_rows - n_rows, n_rows)
+                detector.add_labelers(names, past)
         return engine
 
     def _new_engine(self, roster: Roster) -> Engine:
@@ -523,10 +525,14 @@ class LabelModel:
     def _widen_engine(self, engine: Engine, roster: Roster) -> Engine:
         """Return the engine with newcomers: their past is all abstentions, filled by the same draws as at the time."""
         remembered, n = engine.remembered_rows, engine.n_labelers
-        past = np.full((remembered, len(roster) - n), -1, code_dtype(self._form.n_classes))
+        return engine.with_labelers(self._past_votes(len(roster) - n, n, engine.n_rows - remembered, remembered))
+
+    def _past_votes(self, newcomers: int, n_before: int, first_row: int, n_rows: int) -> Codes:
+        """Return what stands for the votes of newcomers on earlier rows: abstentions, or the draws in their place."""
+        past = np.full((n_rows, newcomers), -1, code_dtype(self._form.n_classes))
         if self.abstentions == "random":
-            past = fill_abstentions(past, self.seed, engine.n_rows - remembered, self._form.n_classes, n)
-        return engine.with_labelers(past)
+            past = fill_abstentions(past, self.seed, first_row, self._form.n_classes, n_before)
+        return past
 
     def _new_detector(self, roster: Roster, first_row: int) -> DriftDetector:
         assert self.false_event_rate is not None
