@@ -245,6 +245,8 @@ def test_snorkel_votes_are_not_doubted(coverage):
 MEANT = [
     (lambda: AdaptiveLabelModel(window=100), r"no setting 'window'; did you mean windows=.*FixedWindowLabelModel\(window="),
     (lambda: AdaptiveLabelModel(n_class=3), r"no setting 'n_class'; did you mean n_classes=\?"),
+    (lambda: FixedWindowLabelModel(windows=100), r"FixedWindowLabelModel has no setting 'windows'; did you mean window=\?"),
+    (lambda: MajorityLabelModel(cardinality=3), r"MajorityLabelModel has no setting 'cardinality'; did you mean n_classes=\?"),
     (lambda: AdaptiveLabelModel(frobnicate=3), r"no setting 'frobnicate'; leave it out"),
     (lambda: AdaptiveLabelModel().label_stream([[1, 0, 1]], worker="w"), r"no keyword 'worker'; did you mean labeler=\?"),
     (lambda: AdaptiveLabelModel().fit([[1, 0, 1]], timestamp="t"), r"no keyword 'timestamp'; did you mean time=\?"),

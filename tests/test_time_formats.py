@@ -255,6 +255,13 @@ def test_frames_and_chunks(make):
     assert whole.events[0].about_time in texts
 
 
+def kept_as_text(time):
+    """A model of a version that kept dates as text."""
+    model = AdaptiveLabelModel(labelers=["a", "b", "c"])
+    header, arrays = model.to_state()
+    return AdaptiveLabelModel.from_state({**header, "last_time": ["text", time]}, arrays)
+
+
 def test_lines_of_a_stream(tmp_path):
     """`watch` reads dates as `label` does, and a late line gets the time of the line before in the same form."""
     votes = {"a": 1, "b": 0, "c": 1}
@@ -270,5 +277,7 @@ def test_lines_of_a_stream(tmp_path):
     loop, answers = run(american, time_format="%m/%d/%Y")
     assert "is not written as" in answers[2]["error"]
     assert loop.model.last_time == read_time("2026-02-03")
+    loop, answers = run(texts[1:2], model=kept_as_text("31.01.2026"))
+    assert "error" not in answers[0]
     loop, answers = run(american[:1])
     assert "can be read in more than one way" in answers[0]["error"]

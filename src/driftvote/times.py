@@ -80,8 +80,7 @@ class Times:
         `latest` is the time of the row before these. None: the times do not decrease.
         """
         if latest is not None:
-            if latest[0] == "text" != self.kind:  # a state of a version that kept dates as text
-                latest = read_time(latest[1])
+            latest = read_again(latest, self.kind)
             if latest[0] != self.kind:
                 raise OrderError(
                     f"the time column held {latest[0]}s so far and holds {self.kind}s now; keep to one kind"
@@ -162,6 +161,11 @@ def read_one(value: Any, time_format: str | None = None) -> tuple[str, Any, Time
     if isinstance(value, (Real, Decimal)) and math.isfinite(value):
         return "number", float(value), None
     raise OrderError(f"time={value!r} {_USABLE}")
+
+
+def read_again(time: tuple[str, Any], kind: str) -> tuple[str, Any]:
+    """A saved time for a comparison with times of this kind; states of other versions kept dates as text."""
+    return read_time(time[1]) if time[0] == "text" != kind else time
 
 
 def _read_text(text: str, time_format: str | None) -> tuple[str, Any, TimeForm | None]:

@@ -12,7 +12,7 @@ from typing import Any
 from driftvote.errors import DriftvoteError
 from driftvote.live import WatchOptions
 from driftvote.models import Step
-from driftvote.times import UTC, LastTime, given_form, parse_time, read_time, to_python
+from driftvote.times import UTC, LastTime, given_form, parse_time, read_again, read_time, to_python
 from driftvote.votes import BAD, VoteFormat, show_names
 
 EXAMPLE = '{"id": "m-1", "votes": {"judge-a": "safe", "judge-b": "unsafe", "judge-c": null}}'
@@ -220,6 +220,7 @@ def place_time(given: Any, last: LastTime, options: WatchOptions) -> tuple[Any, 
     if moment is None or last is None:
         return moment, False
     kind, value = read_time(moment, options.time_format if isinstance(moment, str) else None)
+    last = read_again(last, kind)
     if kind != last[0]:
         raise LineError(f'"time" is a {kind}, and was a {last[0]} in the lines before; keep to one kind')
     if value >= last[1]:

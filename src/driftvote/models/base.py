@@ -157,6 +157,15 @@ class LabelModel:
         super().__init_subclass__(**kwargs)
         LabelModel._kinds[cls.__name__] = cls
 
+    def __new__(cls: type[Self], *_: Any, **keywords: Any) -> Self:
+        """Refuse a keyword that the constructor does not have, with the one that was probably meant."""
+        known = inspect.signature(cls.__init__).parameters
+        takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values())
+        for name in () if takes_any else keywords:
+            if name not in known:
+                raise settings.unknown_keyword(cls.__name__, name, known, settings.SETTING_HINTS, "setting")
+        return super().__new__(cls)
+
     def __init__(
         self,
         params: dict[str, Any],
