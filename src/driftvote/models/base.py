@@ -75,7 +75,15 @@ from driftvote.inputs import (
 )
 from driftvote.models.feedback import FeedbackBook
 from driftvote.models.groups import Groups
-from driftvote.models.results import Explanation, LabeledStream, Step, accuracy_bands, explain_row
+from driftvote.models.results import (
+    Explanation,
+    LabeledStream,
+    MemberWeight,
+    Step,
+    accuracy_bands,
+    explain_row,
+    member_weights,
+)
 from driftvote.randomness import fill_abstentions
 from driftvote.times import LastTime
 from driftvote.votes import Roster, SignedVotesCheck, VoteFormat, check_first_batch, declare_votes, show_names
@@ -878,6 +886,11 @@ class LabelModel:
         """Share of the rows in the window on which each labeler voted."""
         return self._current().coverage[0]
 
+    @property
+    def label_models(self) -> list[MemberWeight]:
+        """Weight of each label model of the mixture, now and by the votes alone; empty for other models."""
+        return member_weights(self._current()) if self.n_rows else []
+
     def bands(self) -> tuple[Floats, Floats]:
         """Return lower and upper ends of the calibrated 95% band around `accuracies`, now."""
         low, high = accuracy_bands(self._current())
@@ -918,6 +931,9 @@ class LabelModel:
             f"  {name}: accuracy {now.accuracies[0, place]:.3f} when it votes, coverage {now.coverage[0, place]:.3f}"
             for place, name in enumerate(self.labelers)
         ]
+        if self.label_models:
+            weights = ", ".join(f"{one.name} {one.weight:.2f}" for one in self.label_models)
+            lines.append(f"label models: {weights}")
         if len(self.labelers) > DESCRIBED:
             return [*lines, f"dependence: dependence() looks at all pairs of {len(self.labelers)} labelers"]
         return lines + self.dependence().lines()

@@ -13,11 +13,14 @@ import numpy.typing as npt
 from driftvote import settings
 from driftvote.arrays import Codes, Floats, Ints
 from driftvote.core.engine import Estimates, Labeled
+from driftvote.core.label_models import Mixture
+from driftvote.core.label_models.mixture import MEMBERS
 from driftvote.core.voting import majority_vote
 from driftvote.drift.bands import bound_half_width, calibrated_half_width
 from driftvote.drift.events import DriftEvent
 from driftvote.errors import SettingError, VoteError
 from driftvote.inputs import ARRAY, Origin, make_frame
+from driftvote.models.questions import Scores, score
 from driftvote.votes import VoteFormat
 
 if TYPE_CHECKING:
@@ -176,6 +179,24 @@ def accuracy_bands(
     return np.maximum(accuracies - half, 0.0), np.minimum(accuracies + half, 1.0)
 
 
+@dataclass(frozen=True)
+class MemberWeight:
+    """The weight of a label model in a mixture: now, and by the votes alone, without verified rows."""
+
+    name: str
+    weight: float
+    before_answers: float
+
+
+def member_weights(estimates: Estimates) -> list[MemberWeight]:
+    """Return the weights of the label models of a mixture at the last row; of other models, an empty list."""
+    if not len(estimates.places) or not isinstance(estimates.panel.estimator, Mixture):
+        return []
+    fits, place = estimates.fits, estimates.places[-1]
+    columns = MEMBERS, fits.weights[place].tolist(), fits.free[place].tolist()
+    return [MemberWeight(*one) for one in zip(*columns, strict=True)]
+
+
 class LabeledStream:
     """Labels of a chunk of rows, with what they were made from.
 
@@ -280,6 +301,16 @@ class LabeledStream:
     def coverage(self) -> Floats:
         """Share of the rows in the window on which each labeler voted."""
         return self._estimates.coverage
+
+    @property
+    def label_models(self) -> list[MemberWeight]:
+        """Weight of each label model of the mixture at the last of these rows; empty for other models."""
+        return member_weights(self._estimates)
+
+    def score(self, places: Ints) -> Scores:
+        """Return what the label models of the mixture say of some of these rows, by their places."""
+        at = self._estimates
+        return score(Estimates(at.panel, at.fits, at.places[places]), self.votes[places])
 
     @property
     def calibrated_for(self) -> str | None:
