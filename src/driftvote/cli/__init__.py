@@ -13,6 +13,7 @@ import typer
 
 from driftvote._startup import end_guard
 from driftvote._version import __version__
+from driftvote.cli.ask import ask
 from driftvote.cli.check import check
 from driftvote.cli.compare import compare
 from driftvote.cli.compile import compile
@@ -55,7 +56,7 @@ def _options(
     pass
 
 
-for command in (label, watch, check, report, compare, convert, simulate, demo, compile):
+for command in (label, ask, watch, check, report, compare, convert, simulate, demo, compile):
     app.command()(command)
 
 

@@ -6,13 +6,14 @@ import sys
 import time
 from collections.abc import Hashable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
 
+from driftvote.cli.answers import Answers
 from driftvote.cli.options import (
     Force,
     InputOptions,
@@ -58,6 +59,12 @@ MAX_SHOWN_EVENTS = 3
 """Drift events in the printed summary."""
 
 
+AnswerFiles = Annotated[
+    list[Path] | None,
+    option("--verified", help="Questions of driftvote ask with their answers, as often as needed."),
+]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LabelOptions:
     """What a run of `label` or `report` writes."""
@@ -70,6 +77,7 @@ class LabelOptions:
     again: Annotated[
         bool, option("--again", help="Learn from a file even if the state has learned from it already.")
     ] = False
+    answers: AnswerFiles = None
     review_below: ReviewBelow = REVIEW_BELOW
     accuracies: Annotated[bool, option("--accuracies", help="Add the accuracy of each labeler at each row.")] = False
     weights: Annotated[
@@ -96,6 +104,7 @@ def report(
     votes: InputOptions,
     out: Annotated[Path, typer.Option("--out", "-o", help="The report: .html, or .json for the same content.")],
     model: ModelOptions,
+    answers: AnswerFiles = None,
     review_below: ReviewBelow = REVIEW_BELOW,
     force: Force = False,
     quiet: Quiet = False,
@@ -105,8 +114,8 @@ def report(
 
     Example: driftvote report votes.csv -o report.html --gold truth
     """
-    options = LabelOptions(out=None, report=out, review_below=review_below, force=force, quiet=quiet, json=as_json)
-    _run_and_print(votes, model, options)
+    written = LabelOptions(out=None, report=out, answers=answers, review_below=review_below, force=force)
+    _run_and_print(votes, model, replace(written, quiet=quiet, json=as_json))
 
 
 def _run_and_print(votes: InputOptions, model: ModelOptions, options: LabelOptions) -> None:
@@ -123,6 +132,8 @@ def label_file(votes: InputOptions, model: ModelOptions, options: LabelOptions) 
     """
     outputs = {"--out": options.out, "--report": options.report}
     check_paths(votes.file, outputs, options.force, options.state)
+    for path in options.answers or ():
+        check_paths(str(path), outputs, force=True, state=options.state)
     _check_report(options.report, votes.many_streams)
     with ExitStack() as stack:
         stack.enter_context(hold_state(options.state))
@@ -138,9 +149,12 @@ def label_file(votes: InputOptions, model: ModelOptions, options: LabelOptions) 
         labeler = make_labeler(
             file, model, saved, options.state, accuracies=options.accuracies, weights=options.weights
         )
+        answers = Answers.read(options.answers, file)
+        if answers is not None:
+            answers.tell(labeler, options.quiet)
         files = stack.enter_context(WholeFiles())
         builder = None if options.report is None else _report_builder(file, model, options, labeler)
-        totals = _label_all(file, options, labeler, files, builder)
+        totals = _label_all(file, options, labeler, files, builder, answers)
         summary = totals.to_dict(labeler, {**outputs, "--state": options.state})
         if builder is not None:
             write_report(builder.finish(), files.named(str(options.report)))
@@ -164,12 +178,17 @@ def make_labeler(
 
 
 def _label_all(
-    file: VoteFile, options: LabelOptions, labeler: StreamLabeler, files: WholeFiles, builder: ReportBuilder | None
+    file: VoteFile,
+    options: LabelOptions,
+    labeler: StreamLabeler,
+    files: WholeFiles,
+    builder: ReportBuilder | None,
+    answers: Answers | None,
 ) -> LabelTotals:
     """Label all rows: one thread reads ahead, this one labels, another one writes."""
-    totals = LabelTotals(file, options.review_below)
+    totals = LabelTotals(file, options.review_below, answers)
     columns = ResultColumns(file.form, file.roles.kept, options.review_below)
-    writer = _open_writer(options, files)
+    writer = None if options.out is None else open_output(options.out, options.to, options.safe_csv, files)
 
     def finish(item: tuple[VoteRows, LabeledBatch]) -> None:
         rows, labeled = item
@@ -184,7 +203,10 @@ def _label_all(
     ):
         done = 0
         for rows in read_ahead(file.batches(writer is None or writer.typed)):
+            rows = rows if answers is None else answers.add_to(rows, done)
             labeled = labeler.label(rows)
+            if answers is not None:
+                answers.compare(labeled, done)
             if builder is not None and labeled.stream is not None:
                 ids = None if file.roles.id is None else _ids(rows, file.roles.id)
                 times = None if rows.times is None else rows.times.to_numpy()
@@ -195,12 +217,11 @@ def _label_all(
     return totals
 
 
-def _open_writer(options: LabelOptions, files: WholeFiles) -> Writer | None:
-    if options.out is None:
-        return None
-    if options.out == "-":
-        return open_writer(options.to or "csv", sys.stdout.buffer, "standard output", options.safe_csv)
-    return open_writer(output_format(options.out, options.to), files.open(options.out), options.out, options.safe_csv)
+def open_output(out: str, to: str | None, safe_csv: bool, files: WholeFiles) -> Writer:
+    """The writer of a table, to one of `files` or to standard output."""
+    if out == "-":
+        return open_writer(to or "csv", sys.stdout.buffer, "standard output", safe_csv)
+    return open_writer(output_format(out, to), files.open(out), out, safe_csv)
 
 
 def output_format(path: str, to: str | None) -> str:
@@ -258,8 +279,9 @@ def _ids(rows: VoteRows, name: str) -> Any:
 class LabelTotals:
     """Counts over all batches of a run, for its summary."""
 
-    def __init__(self, file: VoteFile, review_below: float) -> None:
+    def __init__(self, file: VoteFile, review_below: float, answers: Answers | None = None) -> None:
         self.file = file
+        self.answers = answers
         self.rows = 0
         self.counts = np.zeros(file.form.n_classes + 1, np.int64)  # rows by class; ties last
         self.votes = np.zeros(file.form.n_classes, np.int64)  # by class, where classes were found in the file
@@ -314,6 +336,8 @@ class LabelTotals:
             summary["gold"] = {"rows": int(self._gold_rows), "accuracy": self._right / self._gold_rows}
         if list(labeler.models) == [None]:
             model = labeler.model()
+            if self.answers is not None:
+                summary["answers"] = self.answers.to_dict(model, self.rows)
             summary["labelers"] = list(model.labelers)
             summary["window"] = model.window
             summary["accuracies"] = dict(zip(model.labelers, model.accuracies.tolist(), strict=True))
@@ -344,6 +368,7 @@ class LabelTotals:
         if "gold" in summary:
             gold = summary["gold"]
             lines.append(f"gold     {gold['accuracy']:.2%} of {gold['rows']:,} rows with gold are right")
+        lines += [] if self.answers is None else self.answers.lines(summary["answers"])
         lines += [f"wrote    {path}" for path in summary["outputs"].values()]
         return [*lines, f"time     {summary['seconds']:.1f} s, {summary['rows_per_second'] or 0:,} rows a second"]
 

@@ -314,7 +314,7 @@ class ResultColumns:
         self._probabilities = list(form.by_class(np.zeros((0, form.n_classes))))
         self._values = _class_values(form)
         ours = ["label", "probability", *self._probabilities, "window", "n_votes", "needs_review"]
-        _refuse_repeated([*kept, *ours])
+        refuse_repeated([*kept, *ours])
 
     def batch(self, labeled: LabeledBatch, kept: Any) -> Any:
         """A record batch: the columns in `kept`, then the results."""
@@ -354,12 +354,13 @@ class ResultColumns:
 def add_columns(kept: Any, columns: dict[str, Any]) -> Any:
     """A record batch with `columns` to the right of those in `kept`."""
     names = [*kept.schema.names, *columns]
-    _refuse_repeated(names)
+    refuse_repeated(names)
     arrays = [array if isinstance(array, pa.Array) else pa.array(array) for array in columns.values()]
     return pa.RecordBatch.from_arrays([*kept.columns, *arrays], names=names)
 
 
-def _refuse_repeated(names: list[str]) -> None:
+def refuse_repeated(names: list[str]) -> None:
+    """Refuse a column of the file that has the name of a result."""
     repeated = next((name for place, name in enumerate(names) if name in names[:place]), None)
     if repeated is not None:
         raise DriftvoteError(
