@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_args
 
 import typer
 
+from driftvote.cli.answers import check_asks
 from driftvote.cli.label import show_accuracies
 from driftvote.cli.options import FormatOptions, ModelOptions, Quiet, ReviewBelow, option, print_summary, takes_options
 from driftvote.cli.pipeline import check_paths
@@ -47,6 +48,16 @@ _OPTIONS = {
         "--weights", help="Add what a vote like each one adds to its class on average, in log-odds.", panel=_ANSWERS
     ),
     "explain": option("--explain", help="Add what each vote adds to the label, and the majority.", panel=_ANSWERS),
+    "ask": option(
+        "--ask", help="Add a question where a verified row would say most; ids are stored for it.", panel=_ANSWERS
+    ),
+    "ask_every": option(
+        "--ask-every",
+        min=1,
+        help="Rows for each question at least; after a drift event a fifth.",
+        panel=_ANSWERS,
+        default=True,
+    ),
     "state": option("--state", help="Continue from this state, and save it regularly.", panel=_STATE),
     "save_every": option(
         "--save-every", min=0.0, help="Seconds between saves of state and metrics file.", panel=_STATE, default=True
@@ -96,6 +107,8 @@ def watch_input(form: FormatOptions, model: ModelOptions, options: WatchOptions)
 
 def _watch_input(form: FormatOptions, model: ModelOptions, options: WatchOptions) -> dict[str, Any]:
     stream_model, position = _open_model(form, model, options)
+    if options.ask:
+        check_asks(stream_model, "--ask")
     lines, rows = position.counts.lines, stream_model.n_rows
     if sys.stdin is None or sys.stdout is None:
         raise DriftvoteError("standard input or output is closed; pipe lines of votes through them")

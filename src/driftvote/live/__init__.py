@@ -33,6 +33,8 @@ class WatchOptions:
     accuracies: bool = False
     weights: bool = False
     explain: bool = False
+    ask: bool = False
+    ask_every: int = 500  # rows
     # State and files
     state: Path | None = None
     save_every: float = 10.0  # seconds

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
-from driftvote.drift.events import DriftEvent, DriftWarning
+from driftvote.drift.events import LABELER_KINDS, DriftEvent, DriftWarning
 from driftvote.errors import DriftvoteError
 from driftvote.live import WatchOptions
 from driftvote.live.lines import LineSink, LineSource, Pause, Stop
@@ -73,6 +73,7 @@ class StreamLoop:
         self._next_publish = time.monotonic()
         self._has_metrics = options.metrics is not None or options.metrics_port is not None
         self._outputs = ExitStack()
+        self._questions = QuestionClock(model, options.ask_every) if options.ask else None
 
     def __enter__(self) -> StreamLoop:
         options = self.options
@@ -196,7 +197,7 @@ class StreamLoop:
             raise LineError('"votes" names no labeler; name the labelers, with null for no vote')
         moment, late = place_time(row.time, model.last_time, self.options)
         number = model.n_rows
-        row_id = row.id if self.options.keep_ids else None
+        row_id = row.id if self._keeps_ids else None
         written = self.options.time_format if isinstance(moment, str) else None
         step = model.update(votes, id=row_id, verified=row.verified, time=moment, time_format=written)
         counts.late_lines += late
@@ -216,6 +217,12 @@ class StreamLoop:
             answer["event"] = int(model.n_events)
             counts.add_event(str(step.event.kind), int(step.event.row))
             self._report("event", answer["event"], step.event, row.id)
+            if self._questions is not None:
+                self._questions.restart(step.event)
+        question = None if self._questions is None else self._questions.next()
+        if question is not None:
+            counts.questions += 1
+            answer["question"] = question
         if model.n_rows % CHECK_LABELERS_EVERY == 0:
             for warning in model.new_warnings():
                 counts.warnings += 1
@@ -223,11 +230,15 @@ class StreamLoop:
         return answer
 
     def _verify(self, message: VerifyMessage) -> dict[str, Any]:
-        if message.by == "id" and not self.options.keep_ids:
+        if message.by == "id" and not self._keeps_ids:
             raise LineError('rows are verified by the "row" of their answer; pass --keep-ids to verify by "id"')
         self.model.feedback(message.key, message.label, by=message.by, replace=True)
         self.counts.verified_rows += 1
         return {message.by: message.key, "verified": message.label}
+
+    @property
+    def _keeps_ids(self) -> bool:
+        return self.options.keep_ids or self.options.ask
 
     def _add_names(self, new: list[str]) -> None:
         first = not self._names
@@ -289,6 +300,40 @@ class StreamLoop:
                 write_metrics(self.options.metrics, families)
             except OSError as problem:
                 self.log.warn(f"the metrics could not be written ({problem}); labeling continues")
+
+
+class QuestionClock:
+    """Asks at most one question in `every` rows, none while nothing is in dispute, and no row twice.
+
+    When a question is due depends on row numbers alone: each `every` rows from the start, or from a fifth of that after
+    the last drift event that changed labelers.
+    """
+
+    def __init__(self, model: Any, every: int) -> None:
+        self._model = model
+        self._every = every
+        self._first = every  # rows after which a question is due
+        self._asked: list[int] = []  # rows of the window without an answer
+        for event in model.events:
+            self.restart(event)
+
+    def restart(self, event: DriftEvent) -> None:
+        """Ask soon after a drift event that changed labelers."""
+        if event.kind in LABELER_KINDS:
+            self._first = event.row + 1 + max(1, self._every // 5)
+
+    def next(self) -> dict[str, Any] | None:
+        """The question that is due now, if there is one."""
+        model, since = self._model, self._model.n_rows - self._first
+        if since < 0 or since % self._every:
+            return None
+        oldest, verified = model.n_rows - model.window, model.verified
+        self._asked = [row for row in self._asked if row >= oldest and row not in verified]
+        for question in model.ask(1 + len(self._asked)):
+            if question.row not in self._asked:
+                self._asked.append(question.row)
+                return {name: value for name, value in question.to_dict().items() if value is not None}
+        return None
 
 
 NOTICE_AFTER = 3.0

@@ -6,7 +6,7 @@ Both exports show what `collect_metrics` returns.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,6 +34,7 @@ class Counts:
     doubtful_rows: int = 0
     tied_rows: int = 0
     verified_rows: int = 0
+    questions: int = 0
     warnings: int = 0
     labels: dict[str, int] = field(default_factory=dict)
     events: dict[str, int] = field(default_factory=dict)  # by kind
@@ -93,6 +94,7 @@ _COUNTERS = {
     "doubtful_rows": "Rows whose label needs review: less probable than --review-below, or tied.",
     "tied_rows": "Rows without a label because the vote was tied.",
     "verified_rows": "Rows with a verified class.",
+    "questions": "Questions asked.",
     "warnings": "Warnings about the labelers, such as near copies of each other.",
 }
 
@@ -119,6 +121,17 @@ def collect_metrics(
         _gauge("labeler_accuracy_high", "Upper end of the accuracy's 95% band.", each(high)),
         _gauge("labeler_coverage", "Share of the window's rows on which a labeler voted.", each(model.coverage)),
     ]
+    if members := model.label_models:
+        now = {one.name: one.weight for one in members}
+        before = {one.name: one.before_answers for one in members}
+        families += [
+            _gauge("label_model_weight", "Weight of a label model in the mixture.", _by("label_model", now)),
+            _gauge(
+                "label_model_weight_before_answers",
+                "Weight of a label model by the votes alone, without verified rows.",
+                _by("label_model", before),
+            ),
+        ]
     optional = {
         "last_line_timestamp_seconds": ("When the last line arrived.", counts.last_line_at),
         "last_event_timestamp_seconds": ("When the last drift event was detected.", counts.last_event_at),
@@ -139,7 +152,7 @@ def _gauge(name: str, text: str, samples: list[Sample]) -> MetricFamily:
     return MetricFamily(f"driftvote_{name}", "gauge", text, tuple(samples))
 
 
-def _by(label: str, counts: dict[str, int]) -> list[Sample]:
+def _by(label: str, counts: Mapping[str, float]) -> list[Sample]:
     return [({label: key}, value) for key, value in counts.items()]
 
 
