@@ -113,6 +113,7 @@ class ReportBuilder:
         self._last_window = 0
         self._now: Floats = np.zeros((3, 0))
         self._certificate: StepCertificate | None = None
+        self._label_models: list[data.LabelModelWeight] = []
 
     @property
     def nbytes(self) -> int:
@@ -215,6 +216,8 @@ class ReportBuilder:
         self._doubtful.offer(doubtful, np.round(probability[doubtful], 6), first, example)
         self._recent = np.concatenate([self._recent, votes[-RECENT_ROWS:]])[-RECENT_ROWS:]
         self._last_window, self._certificate = int(out.windows[-1]), out[-1].certificate
+        weights = [(one.name, one.weight, one.before_answers) for one in out.label_models]
+        self._label_models = [data.LabelModelWeight(name, *rounded(pair)) for name, *pair in weights]
         now = np.concatenate([out.accuracies[-1:], *out[-1:].bands()])
         self._now = np.where(out.coverage[-1] > 0, now, np.nan)
 
@@ -291,6 +294,7 @@ class ReportBuilder:
             events=None if self._events is None else [add_event_times(event, timeline) for event in self._events],
             committee=summarize_committee(self._certificate),
             dependence=summarize_dependence(self._recent[-window:], n_classes, self.labelers),
+            label_models=self._label_models,
         )
         return replace(report, findings=write_findings(report))
 

@@ -218,6 +218,20 @@ class DependenceSummary:
 
 
 @dataclass(frozen=True)
+class LabelModelWeight:
+    """One label model of the mixture."""
+
+    name: str  # its name
+    weight: float  # its weight at the last row; the weights add up to 1
+    before_answers: float  # the weight that the votes alone give it; differs from `weight` where rows are verified
+
+    @property
+    def moved(self) -> bool:
+        """Whether verified rows moved the weight."""
+        return self.weight != self.before_answers
+
+
+@dataclass(frozen=True)
 class Report:
     """Everything that a report shows."""
 
@@ -240,6 +254,7 @@ class Report:
     events: list[DriftEvent] | None = None  # drift events; None if the model did not look for drift
     committee: CommitteeSummary | None = None  # the certified committee; None for models without one
     dependence: DependenceSummary | None = None  # labelers that make the same errors; None if it could not be computed
+    label_models: list[LabelModelWeight] = field(default_factory=list)  # the mixture; empty for other models
 
     def save(self, path: str | Path) -> None:
         """Write the page (`.html`) or the same content as JSON (`.json`), whole or not at all."""
@@ -299,7 +314,8 @@ def _from_plain(kind: Any, plain: Any) -> Any:
     """The value of annotated type `kind` that `_to_plain` turned into `plain`."""
     if dataclasses.is_dataclass(kind):
         hints = typing.get_type_hints(kind)
-        values = {entry.name: _from_plain(hints[entry.name], plain[entry.name]) for entry in dataclasses.fields(kind)}
+        fields = [entry.name for entry in dataclasses.fields(kind) if entry.name in plain]  # files of before lack some
+        values = {name: _from_plain(hints[name], plain[name]) for name in fields}
         return typing.cast(Any, kind)(**values)
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):

@@ -197,6 +197,7 @@ def write_titles(report: Report) -> dict[str, str]:
         else "No doubtful rows",
         "gold": "" if report.gold is None else _gold_title(report.gold),
         "events": _events_title(report.events or []),
+        "label_models": _label_models_title(report.label_models),
     }
 
 
@@ -207,6 +208,14 @@ def _accuracy_title(labelers: list[data.LabelerSummary]) -> str:
     most = max(moved, key=_distance)
     others = f", and {counted(len(moved) - 1, 'other labeler')} moved" if len(moved) > 1 else ""
     return f"{brief(most.name)} moved most, from {percent(most.before or 0)} to {percent(most.after or 0)}{others}"
+
+
+def _label_models_title(members: list[data.LabelModelWeight]) -> str:
+    if not members:
+        return ""
+    first = max(members, key=lambda one: one.weight)
+    moved = f", {percent(first.before_answers)} before the answers" if first.moved else ""
+    return f"{first.name} counts most: {percent(first.weight)}{moved}"
 
 
 def _window_title(report: Report) -> str:
