@@ -313,7 +313,7 @@ class QuestionClock:
         self._model = model
         self._every = every
         self._first = every  # rows after which a question is due
-        self._asked: list[int] = []  # rows of the window without an answer
+        self._asked: list[int] = []  # rows that are remembered, without an answer
         for event in model.events:
             self.restart(event)
 
@@ -327,7 +327,7 @@ class QuestionClock:
         model, since = self._model, self._model.n_rows - self._first
         if since < 0 or since % self._every:
             return None
-        oldest, verified = model.n_rows - model.window, model.verified
+        oldest, verified = model.n_rows - model.memory_rows, model.verified
         self._asked = [row for row in self._asked if row >= oldest and row not in verified]
         for question in model.ask(1 + len(self._asked)):
             if question.row not in self._asked:
