@@ -164,15 +164,8 @@ class LabelModel:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         LabelModel._kinds[cls.__name__] = cls
-
-    def __new__(cls: type[Self], *_: Any, **keywords: Any) -> Self:
-        """Refuse a keyword that the constructor does not have, with the one that was probably meant."""
-        known = inspect.signature(cls.__init__).parameters
-        takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values())
-        for name in () if takes_any else keywords:
-            if name not in known:
-                raise settings.unknown_keyword(cls.__name__, name, known, settings.SETTING_HINTS, "setting")
-        return super().__new__(cls)
+        if "__init__" in cls.__dict__:
+            cls.__init__ = _hint_at_settings(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(
         self,
@@ -1118,6 +1111,21 @@ def _check_last_time(saved: Any) -> LastTime:
     if type(value) not in types[kind]:
         raise StateError(f"last_time {value!r} is not of the kind {kind!r}")
     return kind, value
+
+
+def _hint_at_settings(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that refuses a keyword that it does not have with the one that was probably meant."""
+    known = inspect.signature(init).parameters
+    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values())
+
+    @wraps(init)
+    def call(self: LabelModel, /, *args: Any, **keywords: Any) -> None:
+        for name in keywords:
+            if name not in known:
+                raise settings.unknown_keyword(type(self).__name__, name, known, settings.SETTING_HINTS, "setting")
+        init(self, *args, **keywords)
+
+    return init if takes_any else call
 
 
 def keep_given(given: Any, checked: Any) -> Any:
