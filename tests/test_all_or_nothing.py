@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -152,6 +153,30 @@ def test_a_failure_after_the_detector_has_seen_the_rows(monkeypatch, function):
     assert same(model, start)
     model.label_stream(rows)
     assert same(model, after)
+
+
+def test_the_look_at_the_vote_format_is_taken_back_too(monkeypatch):
+    """Signed votes, row by row: the warning comes at the same row, whether or not a call failed before."""
+    rows = np.where(votes_of(1, 40) > 0, 1, -1)
+
+    def warned_at(model, rows, first=0):
+        for number, row in enumerate(rows, first):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                model.update(row)
+            if caught:
+                return number
+        return None
+
+    start = AdaptiveLabelModel()
+    expected = warned_at(start.copy(), rows)
+    assert expected is not None
+    assert warned_at(start, rows[:5]) is None
+    with monkeypatch.context() as patch:
+        patch.setattr(engines, "label_rows", lambda *_: (_ for _ in ()).throw(MemoryError))
+        with pytest.raises(MemoryError):
+            start.update(rows[5])
+    assert warned_at(start, rows[5:], 5) == expected
 
 
 def test_a_signal_while_rows_are_learned():

@@ -549,7 +549,10 @@ class Engine:
         """Return what `rewind` needs to take back the next `n_rows` rows; it costs a copy of as many rows."""
         state = self._state
         seen, capacity = state.clock.item(), len(state.ring)
-        at = self._slots_after(seen, n_rows)
+        first = seen % capacity if capacity else 0
+        at: Any = slice(first, first + n_rows)  # quicker than slots one by one
+        if first + n_rows > capacity:
+            at = self._slots_after(seen, n_rows)
         rows, verified, totals = (
             state.ring[at].copy(),
             state.verified[at].copy(),
@@ -570,13 +573,10 @@ class Engine:
         self._set_fit(mark.fit)
         self._stale = mark.stale
 
-    def _slots_after(self, row: int, n_rows: int) -> Any:
-        """Return the slots of the ring for rows from `row` on: a slice, which is quicker, where they allow one."""
+    def _slots_after(self, row: int, n_rows: int) -> Ints:
+        """Return the slots of the ring for rows from `row` on, at most all of them."""
         capacity = len(self._state.ring)
-        first = row % capacity if capacity else 0
-        if first + n_rows <= capacity:
-            return slice(first, first + n_rows)
-        return np.arange(first, first + min(n_rows, capacity)) % max(1, capacity)
+        return (row + np.arange(min(n_rows, capacity))) % max(1, capacity)
 
     def add_floors(self, floors: Sequence[Floor]) -> None:
         """Add floors, in order, that take effect in the next chunk of rows or with the first row after it."""

@@ -131,6 +131,7 @@ class Before(NamedTuple):
     engine: Engine | None
     detector: DriftDetector | None
     last_time: LastTime
+    format_check: SignedVotesCheck
     mark: Any  # of the engine
     n_rows: int
     dropped_ids: dict[int, Id]  # those that the batch pushed out
@@ -429,9 +430,6 @@ class LabelModel:
         Drift events are added to `events`. If it is not read to its end, `_take_back` the rows.
         """
         stream, last_time = self._stream, self._stream.last_time
-        if not stream.format_check.done:
-            n_rows = 0 if stream.engine is None else stream.engine.n_rows
-            stream.format_check.look(self._form, batch.codes, batch.literal, n_rows)
         if batch.times is not None or batch.origin is not ARRAY:
             last_time = check_times(batch, last_time)
         if batch.names is None and batch.codes.shape[1] == len(stream.roster.names):
@@ -440,7 +438,15 @@ class LabelModel:
             parts = split_by_roster(stream.roster, batch)
             if stream.engine is not None and not stream.engine.keeps_rows and self.abstentions == "random":
                 refuse_newcomers(stream.roster, parts[-1][1])
-        self._prepare(len(batch.codes), len(parts) > 1 or parts[0][1] is not stream.roster or step is not None)
+        format_check = stream.format_check
+        if not format_check.done:
+            stream.format_check = replace(
+                format_check, votes=format_check.votes.copy(), pairs=format_check.pairs.copy()
+            )
+            n_rows = 0 if stream.engine is None else stream.engine.n_rows
+            stream.format_check.look(self._form, batch.codes, batch.literal, n_rows)
+        several_parts = len(parts) > 1 or parts[0][1] is not stream.roster or step is not None
+        self._prepare(len(batch.codes), several_parts, format_check)
         for rows, roster in parts:
             for begin in range(rows.start, rows.stop, step or rows.stop):
                 part = slice(begin, rows.stop if step is None else min(rows.stop, begin + step))
@@ -478,13 +484,13 @@ class LabelModel:
             events += detector.report(changes, labeled.estimates.windows, times)
         return labeled
 
-    def _prepare(self, n_rows: int, several_parts: bool) -> None:
-        """Make sure that the next `n_rows` rows can be taken back."""
+    def _prepare(self, n_rows: int, several_parts: bool, format_check: SignedVotesCheck) -> None:
+        """Make sure that the next `n_rows` rows can be taken back; `format_check` has not seen them."""
         stream = self._stream
         engine, detector, mark, seen = stream.engine, stream.detector, None, 0
         if engine is not None:
             mark, seen = engine.mark(n_rows), engine.n_rows
-        before = Before(stream.roster, stream.members, engine, detector, stream.last_time, mark, seen, {})
+        before = Before(stream.roster, stream.members, engine, detector, stream.last_time, format_check, mark, seen, {})
         self._learning = True
         stream.before = before
         if detector is not None and (several_parts or seen // BLOCK != (seen + n_rows) // BLOCK):
@@ -500,8 +506,8 @@ class LabelModel:
         if before.detector is not None:
             before.detector.rewind(before.n_rows)
         stream.ids = stream.ids.before(before.n_rows, before.dropped_ids)
-        stream.roster, stream.members, stream.engine, stream.detector, stream.last_time = before[:5]
-        stream.before = None
+        stream.roster, stream.members, stream.engine, stream.detector = before[:4]
+        stream.last_time, stream.format_check, stream.before = before.last_time, before.format_check, None
 
     def _call_back(self, events: list[DriftEvent]) -> None:
         """Call `on_event`, once everything is in its place: an exception in it leaves a whole state behind."""
