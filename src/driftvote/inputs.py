@@ -180,7 +180,7 @@ def read_batch(
     """
     for name in unknown:
         known = ("time", "time_format", "task", "labeler", "label", "ids", "verified")
-        raise unknown_keyword("reading votes", name, known, COLUMN_HINTS)
+        raise unknown_keyword("this call", name, known, COLUMN_HINTS)
     if is_iterator_of_chunks(data):
         raise VoteError("one batch of rows is needed here, not an iterator; loop over its chunks")
     if isinstance(data, Mapping):
