@@ -16,6 +16,7 @@ import pytest
 import driftvote
 from driftvote import AdaptiveLabelModel, CommitteeLabelModel, DriftvoteError, FixedWindowLabelModel
 from driftvote.core import engine as engines
+from driftvote.models.questions import known_stretches
 
 from streams_for_tests import COMPILED
 
@@ -152,6 +153,40 @@ def test_a_failure_after_the_detector_has_seen_the_rows(monkeypatch, function):
             model.label_stream(rows)
     assert same(model, start)
     model.label_stream(rows)
+    assert same(model, after)
+
+
+def test_verified_rows_of_stretches_are_taken_back_too(monkeypatch):
+    """Rows that fail after a stretch with other verified rows has begun: the fits are those of the stretch before."""
+    rng, rows = np.random.default_rng(5), votes_of(4, 1200)
+    rows[rng.random(rows.shape) < 0.35] = 0
+    first = AdaptiveLabelModel(windows=[64, 256]).label_stream(rows)
+    disputed = np.flatnonzero(first.score(np.arange(len(rows))).disputed)
+    assert disputed[0] < 520 < disputed[-1]
+    known = known_stretches(disputed, first.score(disputed), rng.integers(0, 2, len(disputed)), [520])
+    start = AdaptiveLabelModel(windows=[64, 256])
+    start.know(known)
+    start.label_stream(rows[:500])
+    after = start.copy()
+    after.label_stream(rows[500:])
+    calls, real = [], engines.label_rows
+
+    def fail(*arguments):
+        calls.append(real(*arguments))
+        if len(calls) == 2:  # the rows from 520 on
+            raise MemoryError
+        return calls[-1]
+
+    model = start.copy()
+    with monkeypatch.context() as patch:
+        patch.setattr(engines, "label_rows", fail)
+        with pytest.raises(MemoryError):
+            model.label_stream(rows[500:])
+    assert len(calls) == 2
+    assert same(model, start)
+    assert (model.predict(rows[:200], True)[1] == start.predict(rows[:200], True)[1]).all()
+    out, expected = model.label_stream(rows[500:]), start.label_stream(rows[500:])
+    assert (out.proba == expected.proba).all()
     assert same(model, after)
 
 

@@ -96,6 +96,7 @@ class Mark(NamedTuple):
     fit: Any
     stale: bool
     floors: list[Floor]
+    known: Known | None
 
 
 class Schedule(NamedTuple):
@@ -505,10 +506,14 @@ class Engine:
         """Use the verified rows of the stretch that the next row is in."""
         known = next((one for one in self._stretches if one.begin <= self.n_rows < one.end), None)
         if known is not self._known:
-            self._known = known
-            nothing = Known(0, 0, NO_CLASSES, np.empty((0, 0), np.int64), np.empty((0, 0)), NO_CLASSES)
-            self.panel.estimator.tell(self._tables, *(known or nothing)[2:])
+            self._use(known)
             self._stale = self.n_rows > 0
+
+    def _use(self, known: Known | None) -> None:
+        """Give fits the verified rows of a stretch."""
+        nothing = Known(0, 0, NO_CLASSES, np.empty((0, 0), np.int64), np.empty((0, 0)), NO_CLASSES)
+        self.panel.estimator.tell(self._tables, *(known or nothing)[2:])
+        self._known = known
 
     def _label_segment(self, rows: Codes, draws: Floats, verified: Ints) -> Labeled:
         """Label rows inside of which no floor takes effect and no stretch begins or ends."""
@@ -558,7 +563,9 @@ class Engine:
             state.verified[at].copy(),
             None if capacity else state.now.copy(),
         )
-        return Mark(seen, rows, verified, totals, state.follows.item(), self._fit, self._stale, [*self._floors])
+        return Mark(
+            seen, rows, verified, totals, state.follows.item(), self._fit, self._stale, [*self._floors], self._known
+        )
 
     def rewind(self, mark: Mark) -> None:
         """Be as at the mark again. An engine that failed half-way may be rewound, and one that was rewound before."""
@@ -570,6 +577,8 @@ class Engine:
         slots = recent_slots(state)
         self._set_rows(seen, state.ring[slots], state.verified[slots], mark.totals)
         self._state.follows[0] = mark.follows
+        if mark.known is not self._known:
+            self._use(mark.known)
         self._set_fit(mark.fit)
         self._stale = mark.stale
 

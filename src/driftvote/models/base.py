@@ -753,6 +753,7 @@ class LabelModel:
         rows, codes = self._stream.engine.verified()
         return {row: self._form.decode_one(code) for row, code in zip(rows.tolist(), codes.tolist(), strict=True)}
 
+    @serialized
     def know(self, known: Sequence[Known]) -> None:
         """Use verified rows for whole stretches of rows that are still to come; see `questions.known_stretches`."""
         self._stream.known = list(known)
