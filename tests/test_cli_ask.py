@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from driftvote import AdaptiveLabelModel, MajorityLabelModel, cli
 from driftvote.cli.answers import wilson_interval
+from driftvote.files.table import Table
 from driftvote.live import WatchOptions
 from driftvote.live.loop import StreamLoop
 from driftvote.live.metrics import collect_metrics
@@ -173,6 +174,20 @@ def test_labelers_that_agree_leave_nothing_to_ask(tmp_path):
     invoke("label", tmp_path / "v.csv", "-o", tmp_path / "l.csv", "--verified", tmp_path / "q.csv")
 
 
+def test_batches_do_not_matter(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(Table, "batch_rows", 97)
+    monkeypatch.setattr(sys.modules["driftvote.cli.ask"], "SCORED", 40)
+    invoke("ask", folder / "votes.csv", *COLUMNS, "-n", 12, "-o", tmp_path / "q.csv")
+    assert (tmp_path / "q.csv").read_bytes() == (folder / "questions.csv").read_bytes()
+    use = ["-o", tmp_path / "few.csv", "--verified", folder / "answers.csv", "--json"]
+    few = invoke("label", folder / "votes.csv", *COLUMNS, *use)
+    monkeypatch.undo()
+    use[1] = tmp_path / "many.csv"
+    many = invoke("label", folder / "votes.csv", *COLUMNS, *use)
+    assert (tmp_path / "few.csv").read_bytes() == (tmp_path / "many.csv").read_bytes()
+    assert json.loads(few.stdout)["answers"] == json.loads(many.stdout)["answers"]
+
+
 # -- answers ---------------------------------------------------------------------------------------
 
 
@@ -297,9 +312,8 @@ def test_other_things_that_are_refused(folder, tmp_path, monkeypatch, capsys):
 
     votes, out, answers = folder / "votes.csv", tmp_path / "l.csv", folder / "answers.csv"
     label = ["label", votes, *COLUMNS, "-o", out, "--verified", answers]
-    assert re.search(
-        r"line 2, column 'row': row \d+ is there already \(.*line 2\); keep one", says(*label, "--verified", answers)
-    )
+    twice = says(*label, "--verified", answers)
+    assert re.search(r"line 2, column 'verified': row \d+ is answered already \(.*line 2\); keep one of", twice)
     assert "--verified needs a mixture of label models" in says(*label, "--model", "majority")
     assert "ask needs a mixture" in says("ask", votes, *COLUMNS, "-o", out, "--set", "estimator=one_coin")
     streams = ["--stream", "note", "--id", "id", "--drop", "truth"]
@@ -348,7 +362,7 @@ def test_more_questions_after_the_first_answers(folder, tmp_path):
     assert more
     assert not {*more} & {*known}
     answer(tmp_path / "q.csv", tmp_path / "a.csv")
-    both = ["--verified", first, "--verified", tmp_path / "a.csv"]
+    both = ["--verified", first, "--verified", folder / "questions.csv", "--verified", tmp_path / "a.csv"]
     done = invoke("label", *base, "-o", tmp_path / "l.csv", *both, "--json")
     assert json.loads(done.stdout)["answers"]["used"] == len(known) + len(more)
     assert {int(row) < half for row in (*known, *more)} == {True, False}, "questions about both stretches"

@@ -108,7 +108,7 @@ def _code(cell: str, form: VoteFormat) -> int:
 
 
 def read_questions(paths: Sequence[Path], form: VoteFormat) -> list[AskedRow]:
-    """The lines of files of questions, in the order of their rows; a bad answer or a row that comes twice is refused.
+    """The lines of files of questions, in the order of their rows; a bad answer, or a second one for a row, is refused.
 
     A file may come back from a spreadsheet: with another delimiter, other line ends, or a byte order mark.
     """
@@ -127,12 +127,14 @@ def read_questions(paths: Sequence[Path], form: VoteFormat) -> list[AskedRow]:
                     line += 1
                     if one is None:
                         continue
-                    if one.row in found:
+                    before = found.get(one.row)
+                    if before is not None and before.code >= 0 and one.code >= 0:
                         raise DriftvoteError(
-                            f"{one.where}, column {ROW!r}: row {one.row} is there already ({found[one.row].where});"
-                            " keep one of them"
+                            f"{one.where}, column {VERIFIED!r}: row {one.row} is answered already ({before.where});"
+                            " keep one of the answers"
                         )
-                    found[one.row] = one
+                    if before is None or one.code >= 0:
+                        found[one.row] = one
     return [found[row] for row in sorted(found)]
 
 

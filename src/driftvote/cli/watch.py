@@ -187,5 +187,7 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
             f"drift    {n_events} event{'' if n_events == 1 else 's'}{last}",
             f"now      window of {summary['window']:,} rows; accuracy {show_accuracies(summary['labelers'])}",
         ]
+        if summary["questions"] or summary["verified_rows"]:
+            lines.append(f"asked    {summary['questions']:,} questions; {summary['verified_rows']:,} rows are verified")
     lines += [f"wrote    {path}" for path in summary["outputs"].values()]
     return [*lines, f"ended    by {summary['ended_by']}"]
