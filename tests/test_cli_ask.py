@@ -340,13 +340,15 @@ def test_answers_and_a_column_of_verified_classes(folder, tmp_path, monkeypatch,
     votes = votes_table()
     rows = sorted(int(row) for row in read_csv(folder / "questions.csv")["row"])
     votes["known"] = [""] * N
-    votes["known"][7], votes["known"][rows[0]] = votes["truth"][7], votes["truth"][rows[0]]
+    labels = read_csv(folder / "labels.csv")["label"]
+    wrong = next(row for row in range(N) if labels[row] != votes["truth"][row] and rows[0] < row < rows[1])
+    votes["known"][wrong], votes["known"][rows[0]] = votes["truth"][wrong], votes["truth"][rows[0]]
     write_csv(tmp_path / "v.csv", votes)
     options = ["--id", "id", "--drop", "note,truth", "--gold-for-learning", "known", "--quiet"]
     use = ["-o", tmp_path / "l.csv", "--verified", folder / "answers.csv"]
     invoke("label", tmp_path / "v.csv", *options, *use)
     labels = read_csv(tmp_path / "l.csv")["label"]
-    assert [labels[row] for row in (7, *rows)] == [CLASSES[STREAM.truth[row]] for row in (7, *rows)]
+    assert [labels[row] for row in (wrong, *rows)] == [CLASSES[STREAM.truth[row]] for row in (wrong, *rows)]
     votes["known"][rows[0]] = flip(votes["truth"][rows[0]])
     write_csv(tmp_path / "v.csv", votes)
     said = refused(monkeypatch, capsys, "label", tmp_path / "v.csv", *options, *use, "--force")
@@ -449,6 +451,8 @@ def test_answers_at_the_terminal(folder, tmp_path):
     assert "[1 ham  2 spam  s skip  u undo  q stop]" in said
     assert f"{asked['dispute'][0]}? {asked['why'][0]}" in said
     assert "answered 3 of 5" in said
+    invoke(*arguments, input="2\nu\nq\n")
+    assert verified_in(out) == ["ham", "ham", "", "spam", ""], "taken back"
     said = invoke(*arguments, input="2\n1\n").output
     assert verified_in(out) == ["ham", "ham", "spam", "spam", "ham"]
     assert "question 3 of 5" in said
@@ -554,7 +558,7 @@ def test_the_clock_of_questions_survives_a_restart():
     model = AdaptiveLabelModel(classes=CLASSES)
     live, asked = Watched(model, ask_every=100), []
     for number in range(N):
-        if number % 70 == 0:
+        if number % 7 == 0:
             live = Watched(model, ask_every=100)
         if "question" in live.row(number):
             asked.append(number)
