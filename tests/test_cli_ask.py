@@ -27,10 +27,9 @@ from driftvote.report import report_from_json, report_to_json
 from driftvote.streams import swap
 from test_files_bad import refused
 
-from streams_for_tests import rows_for
 from votes_on_disk import LABELERS, invoke, read_back
 
-N = rows_for(2000, 500)
+N = 2000
 CLASSES = ["ham", "spam"]
 STREAM = swap(N)
 
@@ -38,7 +37,7 @@ STREAM = swap(N)
 def votes_table(votes: np.ndarray = STREAM.votes, truth: np.ndarray = STREAM.truth) -> dict[str, list[object]]:
     columns: dict[str, list[object]] = {
         "id": [f"m-{row}" for row in range(len(votes))],
-        "note": [f"a, b {row}" for row in range(len(votes))],
+        "note": [f"a, ü {row}" for row in range(len(votes))],
     }
     columns |= {name: [CLASSES[code] for code in votes[:, place]] for place, name in enumerate(LABELERS)}
     return columns | {"truth": [CLASSES[code] for code in truth]}
@@ -242,17 +241,18 @@ def test_questions_without_answers_change_nothing(folder, tmp_path):
     assert "answers  0 used, 12 open; they moved 0 labels (0.0%)" in done.output
 
 
-def test_a_file_may_come_back_from_a_spreadsheet(folder, tmp_path):
-    answer(folder / "questions.csv", tmp_path / "a.csv", delimiter=";", encoding="utf-8-sig", end="\r\n")
-    text = (tmp_path / "a.csv").read_text(encoding="utf-8-sig")
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "cp1252", "utf-16"])
+def test_a_file_may_come_back_from_a_spreadsheet(encoding, folder, tmp_path):
+    answer(folder / "questions.csv", tmp_path / "a.csv", delimiter=";", encoding="utf-8", end="\r\n")
+    text = (tmp_path / "a.csv").read_bytes().decode()
     assert text.startswith("row;id;")
-    shouted = text.replace(";ham\n", "; HAM \n") + ";" * 10 + "\n"
-    (tmp_path / "a.csv").write_text("\ufeff" + shouted)
+    shouted = text.replace(";ham\r\n", "; HAM \r\n") + ";" * 10 + "\r\n"
+    assert shouted.count("HAM") > 2
+    (tmp_path / "a.csv").write_bytes(shouted.encode(encoding))
     for name, answers in (("l", tmp_path / "a.csv"), ("m", folder / "answers.csv")):
         invoke("label", folder / "votes.csv", *COLUMNS, "-o", tmp_path / f"{name}.csv", "--verified", answers)
-    assert (
-        (tmp_path / "l.csv").read_bytes() == (tmp_path / "m.csv").read_bytes() != (folder / "labels.csv").read_bytes()
-    )
+    found = (tmp_path / "l.csv").read_bytes()
+    assert found == (tmp_path / "m.csv").read_bytes() != (folder / "labels.csv").read_bytes()
 
 
 def test_formulas_are_kept_from_being_some(tmp_path):
@@ -325,6 +325,9 @@ def test_other_things_that_are_refused(folder, tmp_path, monkeypatch, capsys):
     assert "--out is the input itself" in says(*again, "--force", "--verified", answers)
     assert "questions are text; name it .csv" in says("ask", votes, *COLUMNS, "-o", tmp_path / "q.npz")
     assert "name a file of votes and a file for -o" in says("ask", votes, *COLUMNS, "-o", "-", "--interactive")
+    many = {name: [f"c{(row + place) % 40}" for row in range(80)] for place, name in enumerate(LABELERS)}
+    write_csv(tmp_path / "many.csv", many)
+    assert "keys for 32 classes, and there are 40" in says("ask", tmp_path / "many.csv", "-o", out, "--interactive")
     columns = read_csv(answers)
     write_csv(tmp_path / "few.csv", {name: columns[name] for name in ("row", "dispute", "verified")})
     assert "neither the id nor a vote" in says("label", votes, *COLUMNS, "-o", out, "--verified", tmp_path / "few.csv")

@@ -24,6 +24,7 @@ from driftvote.files.rows import VoteRows, plain_column
 from driftvote.files.table import FileOptions, open_table
 from driftvote.models import LabelModel
 from driftvote.models.questions import Scores, known_stretches, stretch_starts
+from driftvote.report.findings import counted
 from driftvote.votes import BAD, VoteFormat, parse_number
 
 ROW, DISPUTE, WHY, VERIFIED = "row", "dispute", "why", "verified"
@@ -107,14 +108,26 @@ def _code(cell: str, form: VoteFormat) -> int:
     return alike[0] if len(alike) == 1 else BAD
 
 
+def find_encoding(path: Path) -> str:
+    """UTF-8, or else what spreadsheets write; a wrong guess shows, because votes and answers are compared."""
+    content = path.read_bytes()
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "utf-16"
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
 def read_questions(paths: Sequence[Path], form: VoteFormat) -> list[AskedRow]:
     """The lines of files of questions, in the order of their rows; a bad answer, or a second one for a row, is refused.
 
-    A file may come back from a spreadsheet: with another delimiter, other line ends, or a byte order mark.
+    A file may come back from a spreadsheet: with another delimiter, encoding or line ends, or with a byte order mark.
     """
     found: dict[int, AskedRow] = {}
     for path in paths:
-        with open_table(str(path), FileOptions()) as table:
+        with open_table(str(path), FileOptions(encoding=find_encoding(path))) as table:
             table.complete()
             table.require([ROW, VERIFIED])
             line = 0
@@ -259,8 +272,8 @@ class Answers:
     def lines(found: dict[str, Any]) -> Iterator[str]:
         """The same as lines of text."""
         left = f", {found['unanswered']} open" if found["unanswered"] else ""
-        used = f"{found['used']} used{left}; they moved {found['labels_moved']:,} labels ({found['share_moved']:.1%})"
-        yield f"answers  {used}"
+        moved = f"{counted(found['labels_moved'], 'label')} ({found['share_moved']:.1%})"
+        yield f"answers  {found['used']} used{left}; they moved {moved}"
         if found["used"]:
             before = found["weights_before"]
             shown = ", ".join(f"{name} {before[name]:.2f} -> {now:.2f}" for name, now in found["weights"].items())
@@ -269,7 +282,7 @@ class Answers:
             score = found["disputed_before"]
             yield (
                 f"disputed {score['accuracy']:.0%} of such rows were right before the answers"
-                f" (95% interval {score['low']:.0%} to {score['high']:.0%}, from {score['rows']} answers)"
+                f" (95% interval {score['low']:.0%} to {score['high']:.0%}, from {counted(score['rows'], 'answer')})"
             )
 
 

@@ -25,6 +25,7 @@ from driftvote.cli.answers import (
     check_all_there,
     check_asks,
     check_rows,
+    find_encoding,
     label_batches,
     read_questions,
     refuse_many_streams,
@@ -60,6 +61,7 @@ from driftvote.files.rows import VoteRows, plain_column
 from driftvote.files.table import FileOptions, open_table
 from driftvote.files.write import closing_writer
 from driftvote.models.questions import LOOK_AHEAD, Chosen, Pool, dispute, stretch_starts
+from driftvote.report.findings import counted
 
 SCORED = 1 << 14
 """Rows that are scored at a time: label models x classes of each are held."""
@@ -164,8 +166,9 @@ def summary_lines(summary: dict[str, Any], file: VoteFile) -> list[str]:
         lines += [
             read_line(summary),
             f"classes  {file.describe_classes()}",
-            f"disputed {summary['disputed_rows']:,} rows ({share}), in {summary['kinds']:,} kinds of disagreement",
-            f"asked    {n} question{'' if n == 1 else 's'}; {LOOK_AHEAD} answers are expected to change"
+            f"disputed {counted(summary['disputed_rows'], 'row')} ({share}), in {counted(summary['kinds'], 'kind')} of"
+            " disagreement",
+            f"asked    {counted(n, 'question')}; {LOOK_AHEAD} answers are expected to change"
             f" {summary['expected_change']:.1%} of the labels",
         ]
         lines += [f"note: {summary['note']}"] if summary["note"] else []
@@ -293,7 +296,7 @@ class QuestionSheet:
             check_rows(asked, rows, first, file)
             first += len(rows)
         check_all_there(asked, first, file)
-        with open_table(options.out, FileOptions()) as table:
+        with open_table(options.out, FileOptions(encoding=find_encoding(Path(options.out)))) as table:
             batches = list(table.batches(table.names))
             names = table.names
         columns = {name: _concat([batch.column(place) for batch in batches]) for place, name in enumerate(names)}

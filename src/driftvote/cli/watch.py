@@ -22,6 +22,7 @@ from driftvote.live.loop import StreamLoop, warm_up
 from driftvote.live.metrics import check_metrics_extra
 from driftvote.live.state import Position
 from driftvote.models import LabelModel
+from driftvote.report.findings import counted
 
 _LINES, _ANSWERS, _STATE, _NOTIFY = "Lines", "Answers", "State", "Events and metrics"
 
@@ -188,6 +189,7 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
             f"now      window of {summary['window']:,} rows; accuracy {show_accuracies(summary['labelers'])}",
         ]
         if summary["questions"] or summary["verified_rows"]:
-            lines.append(f"asked    {summary['questions']:,} questions; {summary['verified_rows']:,} rows are verified")
+            asked, known = counted(summary["questions"], "question"), counted(summary["verified_rows"], "answer")
+            lines.append(f"asked    {asked}; {known} came")
     lines += [f"wrote    {path}" for path in summary["outputs"].values()]
     return [*lines, f"ended    by {summary['ended_by']}"]
