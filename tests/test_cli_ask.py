@@ -280,10 +280,11 @@ def flip(cell: str) -> str:
 WRONG = {
     "no class": ({"verified": "eggs"}, r"line 2, column 'verified': 'eggs' for row \d+ is none of the classes 'ham', 'spam'; correct it, or leave it empty"),
     "no number": ({"row": "first"}, r"line 2, column 'row': 'first' is not the number of a row; keep the numbers"),
+    "too large": ({"row": "1e30"}, r"line 2, column 'row': '1e30' is not the number of a row"),
     "no such row": ({"row": str(N)}, rf"line 2, column 'row': there is no row {N}, .*votes.csv has rows 0 to {N - 1}; read the votes with the options"),
-    "another id": ({"id": "m-x"}, r"line 2, column 'id': row \d+ had 'm-x', and .*votes.csv has m-\d+ now; ask again if the votes have changed"),
+    "another id": ({"id": "m-x"}, r"line 2, column 'id': row \d+ had 'm-x', and .*votes.csv has 'm-\d+' now; ask again if the votes have changed"),
     "another vote": ({"crowd": flip}, r"line 2, column 'crowd': row \d+ had '(ham|spam)', and .*votes.csv has '(ham|spam)' now"),
-    "no vote": ({"crowd": ""}, r"line 2, column 'crowd': row \d+ had 'no vote', and .* has '(ham|spam)' now"),
+    "no vote": ({"crowd": ""}, r"line 2, column 'crowd': row \d+ had no vote, and .* has '(ham|spam)' now"),
 }  # fmt: skip
 
 

@@ -62,14 +62,14 @@ class AskedRow:
             asked, compared = self.cells[id_column], 1
             now = text_cells(rows.kept.column(id_column).slice(place, 1))[0]
             if asked != now and (parse_number(asked) is None or parse_number(asked) != parse_number(now)):
-                raise self._changed(str(id_column), asked, now, file)
+                raise self._changed(str(id_column), repr(asked), repr(now), file)
         codes = rows.codes[place].tolist()
         for name, code in zip(rows.labelers, codes, strict=True):
             if name in self.cells:
                 compared += 1
                 if _code(self.cells[name], file.form) != code:
                     now = "no vote" if code < 0 else repr(str(file.form.decode_one(code)))
-                    raise self._changed(name, self.cells[name] or "no vote", now, file)
+                    raise self._changed(name, repr(self.cells[name]) if self.cells[name] else "no vote", now, file)
         if not compared:
             raise DriftvoteError(
                 f"{self.where}: it has neither the id nor a vote of row {self.row}, so it cannot be compared with"
@@ -84,7 +84,7 @@ class AskedRow:
 
     def _changed(self, column: str, asked: str, now: str, file: VoteFile) -> DriftvoteError:
         return DriftvoteError(
-            f"{self.where}, column {column!r}: row {self.row} had {asked!r}, and {file.table.shown} has {now} now; ask"
+            f"{self.where}, column {column!r}: row {self.row} had {asked}, and {file.table.shown} has {now} now; ask"
             " again if the votes have changed, or read them with the options that driftvote ask had"
         )
 
@@ -156,7 +156,7 @@ def _asked_row(cells: dict[str, str], table: Any, line: int, form: VoteFormat) -
     if not row and not answer:
         return None  # an empty line at the end of a sheet
     where, number = f"{table.shown}: {table.place(line)}", parse_number(row)
-    if not isinstance(number, int) or number < 0:
+    if not isinstance(number, int) or not 0 <= number < 1 << 62:
         raise DriftvoteError(
             f"{where}, column {ROW!r}: {row!r} is not the number of a row; keep the numbers that driftvote ask wrote"
         )
