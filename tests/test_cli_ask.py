@@ -28,6 +28,7 @@ from driftvote.streams import swap
 from test_files_bad import refused
 
 from votes_on_disk import LABELERS, invoke, read_back
+from watch_for_tests import line_of, votes_that_drift, watch
 
 N = 2000
 CLASSES = ["ham", "spam"]
@@ -569,6 +570,18 @@ def test_the_clock_of_questions_survives_a_restart():
     event = next(event.row for event in model.events)
     assert event + 20 in asked
     assert len([row for row in asked if row < event]) > 3
+
+
+def test_a_watched_process_asks_and_takes_the_answer():
+    lines = [line_of(number, codes) for number, codes in enumerate(votes_that_drift(400, 400, abstain=0.3))]
+    answers, said = watch("\n".join(lines), "--ask", "--ask-every", 200)
+    (question,) = (one["question"] for one in answers[:399] if "question" in one)
+    assert answers[199]["question"] == question
+    lines.insert(300, json.dumps({"id": question["id"], "verified": "safe"}))
+    answers, said = watch("\n".join(lines), "--ask", "--ask-every", 200)
+    assert answers[300] == {"id": question["id"], "verified": "safe"}
+    assert "asked    2 questions; 1 answer came" in said
+    assert answers[400]["question"]["row"] != question["row"]
 
 
 def test_no_question_while_nothing_is_in_dispute():
