@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from experiments.quality.models import ALL_PAST, DEFAULT
+from experiments.quality.questions import ANY, ASK
 from experiments.quality.scoring import summarize
 from experiments.quality.simulated import LONG_ROWS
 
@@ -21,6 +22,7 @@ LEAST_ACCURACY = {"awa2": 78.0, "elec2_lf": 70.0, "commercial": 91.5}
 CALIBRATED, REVIEW_LIFT, OF_STREAMS = 0.001, 2.0, 45 / 59
 RARE_LOSS, RANDOM_SHARE, RANDOM_WORST = -0.5, 0.01, -5.0
 DRIFT_LOSS, ACCURACY_ERROR, HELD, BEHIND, COST = -0.5, 0.05, 0.9, 0.3, 2.0
+TWENTY, FIVE, SLIPS, ASK_TIME = (1.4, -0.15, -1.2), 1.1, (1.1, -2.0), 0.05
 WINDOW_FACTOR, ROWS_PER_EVENT = 2.0, 100_000
 
 FORMER = json.loads((Path(__file__).parent / "former_default.json").read_text(encoding="utf-8"))
@@ -57,6 +59,7 @@ def check_all(results: Figures, parts: Sequence[str] | None = None) -> list[Chec
         "abrupt": check_abrupt,
         "runs": check_runs,
         "shuffled": check_shuffled,
+        "questions": check_questions,
         "cost": check_cost,
     }
     judged = [part for part in checks if results.get(part) and (parts is None or part in parts)]
@@ -201,6 +204,40 @@ def check_shuffled(results: Figures) -> Iterator[Check]:
     statement = "shuffled streams: behind the same model on all past, on average"
     note = f"most {behind[worst]:+.2f} ({worst})"
     yield Check(statement, f"at most {BEHIND:g} points", f"{mean:+.2f}", mean <= BEHIND, note)
+
+
+def answer_gains(results: Figures, way: str, wrong: float, count: int) -> dict[str, float]:
+    """Gains by stream with so many verified rows; without any, those of the votes alone."""
+    key = "free" if count == 0 else f"{way}, {wrong:.0%} wrong, {count}"
+    return {name: found[key] for name, found in results["questions"]["streams"].items()}
+
+
+def check_questions(results: Figures) -> Iterator[Check]:
+    twenty = summarize(answer_gains(results, ASK, 0.0, 20))
+    for key, least in zip(("clipped", "loss", "worst"), TWENTY, strict=True):
+        title = {"clipped": "clipped mean gain", "loss": "loss", "worst": "worst stream, Basketball aside"}[key]
+        yield Check(f"20 answers: {title}", f"at least {least:+g}", f"{twenty[key]:+.2f}", twenty[key] >= least)
+    five = summarize(answer_gains(results, ASK, 0.0, 5))["clipped"]
+    yield Check("5 answers: clipped mean gain", f"at least {FIVE:+g}", f"{five:+.2f}", five >= FIVE)
+    slips = summarize(answer_gains(results, ASK, 0.1, 20))
+    measured = f"{slips['clipped']:+.2f} and {slips['worst']:+.2f}"
+    target = f"at least {SLIPS[0]:+g} and {SLIPS[1]:+g}"
+    holds = slips["clipped"] >= SLIPS[0] and slips["worst"] >= SLIPS[1]
+    yield Check("20 answers, one in ten wrong: clipped mean gain and worst stream", target, measured, holds)
+    for count in (5, 10, 20):
+        ours = summarize(answer_gains(results, ASK, 0.0, count))["clipped"]
+        theirs = summarize(answer_gains(results, ANY, 0.0, 2 * count))["clipped"]
+        statement = f"{count} answers against {2 * count} random rows: clipped mean gain"
+        yield Check(statement, "at least as good", f"{ours:+.2f} against {theirs:+.2f}", ours >= theirs)
+    drift = results["questions"]["drift"]
+    worth = {when: float(np.mean(drift["20"][when]) - np.mean(drift["0"][when])) for when in ("before", "after")}
+    measured = f"{worth['after']:+.1f} against {worth['before']:+.1f}"
+    statement = "20 answers after a drift event: worth as much as before it"
+    yield Check(statement, "at least as much", measured, worth["after"] >= worth["before"])
+    time = results["questions"]["time"]
+    share = time["ask"] / time["label"]
+    statement = "time of ask(20) over labeling 100,000 rows of 20 labelers"
+    yield Check(statement, f"at most {ASK_TIME:.0%}", f"{share:.1%}", share <= ASK_TIME)
 
 
 def check_cost(results: Figures) -> Iterator[Check]:

@@ -12,15 +12,17 @@ from typing import Any
 
 from driftvote.streams import SCENARIOS
 from experiments.output import BLUE, GREY, ORANGE, Cells, Table, figure, markdown
-from experiments.quality.checks import FORMER, check_all, gains_of
+from experiments.quality.checks import FORMER, answer_gains, check_all, gains_of
 from experiments.quality.models import DEFAULT
 from experiments.quality.peer_program import REFIT
+from experiments.quality.questions import ASK, PLANS, STRETCH
+from experiments.quality.questions import ROWS as QUESTION_ROWS
 from experiments.quality.scoring import BINS, BLOCK, CLASS_SORTED, CLIP, DRAWS, summarize
 from experiments.quality.simulated import FIRST_ROWS, LABELERS, RARE_ROWS, SHARES
 from experiments.quality.suite import PARTS
 from experiments.runs import Numbers, write_json
 
-FIGURE = "quality-gain"
+FIGURE, QUESTIONS_FIGURE = "quality-gain", "quality-questions"
 FORMER_NAME = "the default of version 0.2.0"
 SHOWN_RANGE = (-8.0, 12.0)
 
@@ -28,7 +30,7 @@ INTRO = """How often the labels are right, against a plain majority vote and aga
 model sees a true label. The page and `quality.json` beside it are made by
 
 ```
-make quality                                              # everything, peers included, about 20 minutes
+make quality                                              # everything, peers included, about 40 minutes
 python -m experiments.quality --only streams,rare,random  # some parts; what has not changed is not run again
 ```"""
 
@@ -71,6 +73,10 @@ def publish(results: Numbers, folder: Path) -> None:
         with tempfile.TemporaryDirectory() as place:
             draw(short["streams"], Path(place))
             shutil.copyfile(Path(place) / f"{FIGURE}.png", folder / "figures" / f"{FIGURE}.png")
+    if short.get("questions"):
+        with tempfile.TemporaryDirectory() as place:
+            draw_questions(short, Path(place))
+            shutil.copyfile(Path(place) / f"{QUESTIONS_FIGURE}.png", folder / "figures" / f"{QUESTIONS_FIGURE}.png")
     (folder / "quality.md").write_text(page(short), encoding="utf-8")
 
 
@@ -101,6 +107,10 @@ def page(results: Numbers) -> str:
     for part, (heading, note, table) in simulated.items():
         if results.get(part):
             parts += [f"## {heading}", note, markdown(*table(results[part]))]
+    if results.get("questions"):
+        parts += ["## Twenty questions", QUESTIONS_NOTE, markdown(*question_table(results))]
+        parts += [f"![{questions_title(results)}](figures/{QUESTIONS_FIGURE}.png)"]
+        parts += [DRIFT_QUESTIONS_NOTE, markdown(*drift_question_table(results["questions"]["drift"]))]
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
     parts += ["## How it is measured", HOW, f"Made with {versions}."]
     return "\n\n".join(parts) + "\n"
@@ -273,6 +283,68 @@ def drift_table(scenarios: Numbers) -> Table:
         ours, former = mean(found["ours"]), mean(FORMER["drift"][name][: len(found["ours"])])
         rows.append([name, SCENARIOS[name].drift, mean(found["majority"]), former, ours, f"{ours - former:+.2f}"])
     return ["scenario", "what drifts", "majority", "former default", "ours", "difference"], rows
+
+
+QUESTIONS_NOTE = f"""The model is asked for the rows that decide, gets their true classes, and labels the stream again
+(`driftvote ask`, then `driftvote label --verified`). Gains over majority in points on the rows that were **not** asked
+for, first {QUESTION_ROWS:,} rows of each stream. In a stream where few rows are in dispute, fewer are asked for."""
+
+DRIFT_QUESTIONS_NOTE = f"""A simulated stream in which other labelers err together every {STRETCH:,} rows, so that votes
+alone mislead; the model is asked and answered 1,000 rows into every stretch. Per cent of the labels of the rest of the
+stretch that are right, before the first change and after the later ones; means over seeds."""
+
+
+def question_table(results: Numbers) -> Table:
+    rows: list[Cells] = []
+    plans = [(0, ASK, 0.0)]
+    plans += [(count, way, wrong) for (way, wrong), counts in PLANS.items() for count in counts]
+    for count, way, wrong in plans:
+        found = summarize(answer_gains(results, way, wrong, count))
+        shown = "none: votes alone" if count == 0 else f"{count}, {way}" + (f", {wrong:.0%} wrong" if wrong else "")
+        worst = f"{found['worst']:+.1f} ({found['worst_stream']})"
+        rows.append([shown, *(f"{found[key]:+.2f}" for key in ("mean", "clipped", "loss")), worst])
+    return ["verified rows", "mean", "clipped mean", "loss", "worst"], rows
+
+
+def drift_question_table(drift: Numbers) -> Table:
+    rows: list[Cells] = [[count, *(f"{mean(found[when]):.1f}" for when in found)] for count, found in drift.items()]
+    return ["answers a stretch", "before a change", "after it"], rows
+
+
+def questions_title(results: Numbers) -> str:
+    """The message of the figure."""
+    free, asked = (summarize(answer_gains(results, ASK, 0.0, count)) for count in (0, 20))
+    return (
+        f"Twenty answers: the mean gain over majority rises from {free['mean']:+.1f} to {asked['mean']:+.1f} points, "
+        f"the worst stream from {free['worst']:+.1f} to {asked['worst']:+.1f}"
+    )
+
+
+def draw_questions(results: Numbers, folder: Path) -> None:
+    """Gain against the number of questions: the median stream, the mean, and the worst."""
+    counts = (0, *PLANS[ASK, 0.0])
+    judged = {
+        count: [g for name, g in answer_gains(results, ASK, 0.0, count).items() if name not in CLASS_SORTED]
+        for count in counts
+    }
+    lines: dict[str, tuple[str, Callable[[list[float]], float]]] = {
+        "mean of the streams": (BLUE, mean),
+        "median stream": (GREY, median),
+        "worst stream": (ORANGE, min),
+    }
+    with figure(folder, QUESTIONS_FIGURE, svg=False, figsize=(7.2, 4.2)) as axes:
+        for name, (colour, take) in lines.items():
+            heights = [take(judged[count]) for count in counts]
+            axes.plot(counts, heights, marker="o", color=colour, linewidth=2)
+            axes.annotate(
+                name, (counts[-1], heights[-1]), (6, 0), textcoords="offset points", va="center", color=colour
+            )
+        axes.axhline(0, color="black", linewidth=1)
+        axes.set_xlim(-1, 66)
+        axes.set_xticks(counts)
+        axes.set_xlabel("rows that somebody verified")
+        axes.set_ylabel("points over a majority vote")
+        axes.set_title(fill(questions_title(results), 70), loc="left", fontsize=12)
 
 
 def draw(streams: Numbers, folder: Path) -> None:

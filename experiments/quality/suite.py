@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.quality import simulated
+from experiments.quality import questions, simulated
 from experiments.quality.cost import measure_cost
 from experiments.quality.models import ALL_PAST, DEFAULT, PAPER, PAPER_SEEDS, SHUFFLES, plan_run
 from experiments.quality.peers import measure_peers
@@ -75,6 +75,19 @@ class Suite:
         streams = {name: load(str(self.data), name).first(self.limit) for name in self.names}
         return measure_peers(streams, self.out, self.jobs)
 
+    def questions(self) -> Numbers:
+        """Gains with verified rows, on the streams and on simulated ones that drift; and the time of asking."""
+        found = self.perform("questions", questions.plan_streams(self.data, self.names, self.limit))
+        drift = self.perform("questions while it drifts", questions.plan_drift())
+        by_count = {
+            count: {when: [run[count][when] for run in drift] for when in ("before", "after")} for count in drift[0]
+        }
+        return {
+            "streams": dict(zip(self.names, found, strict=True)),
+            "drift": by_count,
+            "time": questions.measure_time(),
+        }
+
     def cost(self) -> Numbers:
         """Times over those of the former default."""
         return measure_cost(self.out)
@@ -122,6 +135,7 @@ PARTS: dict[str, Callable[[Suite], Any]] = {
     "abrupt": Suite.abrupt,
     "runs": Suite.runs,
     "shuffled": Suite.shuffled,
+    "questions": Suite.questions,
     "cost": Suite.cost,  # at the end and alone: beside other work it would measure that
 }
 
