@@ -165,14 +165,15 @@ def show_summary(gains: Gains) -> list[str]:
     ]
 
 
-def page(results: Mapping[str, Gains]) -> str:
+def page(results: Mapping[str, Gains], limit: int | None = None) -> str:
     """The page docs/ablation.md."""
+    of = f"the first {limit:,} rows of " if limit else ""
     gains, chosen = choose_by_other_families(results)
     mean, clipped, loss, worst = show_summary(gains)
     picks = ", ".join(f"{title} ({count})" for title, count in sorted(chosen.items(), key=lambda pair: -pair[1]))
     return f"""# One choice changed
 
-The default model, and the same with one choice made otherwise, on {len(gains)} real streams. Figures are gains over
+The default model, and the same with one choice made otherwise, on {of}{len(gains)} real streams. Figures are gains over
 majority in points: *mean*, *clipped* (gains cut at +5, so that a few streams do not decide), *loss* (mean of the
 negative gains), and the *worst* stream, Basketball aside. The last column has the streams whose gain moves most. The
 choices are described in [the estimators](estimators.md) and [the windows](windows.md). Made by
@@ -219,9 +220,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"ablation: {problem}", file=sys.stderr)
         return 1
     if options.docs is None:
-        print(page(results))
+        print(page(results, options.limit))
     else:
-        (options.docs / "ablation.md").write_text(page(results), encoding="utf-8")
+        (options.docs / "ablation.md").write_text(page(results, options.limit), encoding="utf-8")
     return 0
 
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from driftvote.core.engine import Estimates
 from driftvote.models import AdaptiveLabelModel, LabeledStream
 from driftvote.models.questions import Pool, Scores, known_stretches, score, stretch_starts
 from experiments.quality.models import adaptive
 from experiments.quality.scoring import credit_labels, credit_majority
-from experiments.quality.streams import Codes, Floats, GoldStream, Ints, load
+from experiments.quality.streams import Floats, GoldStream, load
 from experiments.runs import Numbers, Run
 
 ROWS = 6_000
@@ -82,7 +84,7 @@ def fill_pool(scores: Scores, seed: int) -> Pool:
     return pool
 
 
-def choose(way: str, count: int, scores: Scores, starts: list[int], seed: int) -> Ints:
+def choose(way: str, count: int, scores: Scores, starts: list[int], seed: int) -> npt.NDArray[np.int64]:
     """Row numbers in order."""
     if way == ASK:
         return np.sort(np.array(fill_pool(scores, seed).choose(count, starts).rows, np.int64))
@@ -92,8 +94,14 @@ def choose(way: str, count: int, scores: Scores, starts: list[int], seed: int) -
 
 
 def relabel(
-    stream: GoldStream, first: LabeledStream, scores: Scores, starts: list[int], rows: Ints, wrong: float, seed: int
-) -> tuple[Floats, Codes, float]:
+    stream: GoldStream,
+    first: LabeledStream,
+    scores: Scores,
+    starts: list[int],
+    rows: npt.NDArray[np.int64],
+    wrong: float,
+    seed: int,
+) -> tuple[Floats, Any, float]:
     """How right the labels are with these rows verified, which rows were not, and the share of labels that changed."""
     rng = np.random.default_rng([seed, 18])
     answers = stream.truth[rows].astype(np.int64)
