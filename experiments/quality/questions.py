@@ -46,7 +46,7 @@ def plan_streams(data: Path, names: list[str], limit: int | None) -> list[Run]:
     ]
 
 
-def plan_drift(seeds: int = 6) -> list[Run]:
+def plan_drift(seeds: int = 12) -> list[Run]:
     """A run for each simulated stream."""
     return [Run("quality.questions", f"drift-{seed}", {"seed": seed}, CODE) for seed in range(seeds)]
 
@@ -127,7 +127,7 @@ def drifting_stream(seed: int) -> GoldStream:
     votes, truth = [], []
     for stretch in range(4):
         true = rng.integers(2, size=STRETCH)
-        together = (true == stretch % 2) & (rng.random(STRETCH) < 0.35)
+        together = (true == rng.integers(2)) & (rng.random(STRETCH) < 0.35)
         shared = np.where(together, 1 - true, true)
         four = np.where(rng.random((STRETCH, 4)) < 0.93, shared[:, None], 1 - shared[:, None])
         alone = np.where(rng.random((STRETCH, 4)) < np.array([0.6, 0.7, 0.8, 0.85]), true[:, None], 1 - true[:, None])

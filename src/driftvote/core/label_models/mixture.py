@@ -64,7 +64,9 @@ SURELY = 2.0  # standard errors by which a pair must agree beyond chance before 
 CAUTIOUS_STEPS = 4  # steps from the majority that the cautious member takes
 ANSWERS = 64  # verified rows of a window, the latest ones, that move weights and probabilities
 ANSWER_SHARE = 1.0 / 3.0  # of a verified row's log-likelihood counts for the weights: rows alike repeat each other
-MIXTURE_ROWS = 2.0  # verified rows of its kind that the mixture's own probabilities are worth; more if it explains more
+MIXTURE_ROWS = (
+    1.75  # verified rows of its kind that the mixture's own probabilities are worth; more if it explains more
+)
 ALIKE = 0.3  # what a verified row counts for another, for each member that names another class there
 CAUTIOUS_PULL = 2.0  # log-odds that the majority of a row adds to its class: 0.88 if nothing else were known
 
