@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from driftvote import MajorityLabelModel, VoteError
-from experiments.quality import cost, models, peers, scoring, simulated, streams, suite
+from experiments.quality import cost, models, peers, questions, scoring, simulated, streams, suite
 from experiments.quality.__main__ import main
 from experiments.quality.checks import FORMER, check_all, show_cell
-from experiments.quality.page import page, publish
+from experiments.quality.page import fill_in_figures, page, publish
 from experiments.quality.peers import Peer
 from experiments.quality.streams import GoldStream
 
@@ -236,6 +236,50 @@ class TestCommand:
         assert (tmp_path / "runs" / "quality.models" / "crowd_dog-0-0-2-300.json").exists()
 
 
+class TestQuestions:
+    @needs_data
+    def test_answers_help_where_label_models_disagree(self):
+        """Twenty answers turn the stream on which the mixture does worst."""
+        found = questions.run(str(DATA), "elec2_rules", 3_000)
+        twenty = found["ask, 0% wrong, 20"]
+        assert found["free"] < -1
+        assert twenty > 0
+        assert twenty > found["random rows, 0% wrong, 20"]
+        assert set(found) == {"free", "disputed", "expected", "changed"} | {
+            f"{way}, {wrong:.0%} wrong, {count}" for (way, wrong), counts in questions.PLANS.items() for count in counts
+        }
+
+    def test_while_it_drifts(self, monkeypatch):
+        monkeypatch.setattr(questions, "ASKED", (0, 20))
+        found = questions.run(seed=0)
+        for when in ("before", "after"):
+            assert found["20"][when] > found["0"][when] + 2
+
+    def test_ways_of_choosing(self):
+        votes = np.random.default_rng(0).integers(2, size=(600, 5)).astype(np.int8)
+        out = models.adaptive(2).label_stream(votes)
+        scores = out.score(np.arange(600))
+        for way in (questions.ASK, questions.DISPUTED, questions.ANY):
+            rows = questions.choose(way, 10, scores, [], 1)
+            assert len(np.unique(rows)) == 10
+            assert way == questions.ANY or scores.disputed[rows].all()
+
+    def test_checks_can_fail(self):
+        figures = dict.fromkeys(("free", "ask, 0% wrong, 5", "ask, 0% wrong, 10", "ask, 0% wrong, 20"), 2.0)
+        figures |= {"ask, 10% wrong, 20": 2.0} | {f"random rows, 0% wrong, {count}": 1.0 for count in (10, 20, 40)}
+        part = {
+            "streams": {"a": figures},
+            "drift": {"0": {"before": [80], "after": [80]}, "20": {"before": [85], "after": [85]}},
+            "time": {"label": 1.0, "ask": 0.01},
+        }
+        assert all(check.holds for check in check_all({"questions": part}))
+        worse = {name: 0.9 if name.startswith("ask") else value for name, value in figures.items()}
+        part = part | {"streams": {"a": worse}, "time": {"label": 1.0, "ask": 0.06}}
+        part["drift"] = {"0": {"before": [80], "after": [80]}, "20": {"before": [85], "after": [84]}}
+        failed = [check.statement for check in check_all({"questions": part}) if not check.holds]
+        assert len(failed) == 8
+
+
 class TestPeers:
     """The exchange with peers, without any of them: a method of the program that needs nothing stands for one."""
 
@@ -352,6 +396,11 @@ class TestPage:
     def test_the_committed_page_is_that_of_its_figures(self):
         docs = ROOT / "docs"
         assert (docs / "quality.md").read_text() == page(json.loads((docs / "quality.json").read_text()))
+
+    def test_the_page_about_questions_has_its_figures(self):
+        docs = ROOT / "docs"
+        text = (docs / "questions.md").read_text()
+        assert text == fill_in_figures(text, json.loads((docs / "quality.json").read_text()))
 
     def test_checks_can_fail(self):
         """Each statement once with figures that hold and once with figures that do not."""

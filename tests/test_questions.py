@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from driftvote import AdaptiveLabelModel, DriftvoteError, SettingError, load
-from driftvote.core.label_models.mixture import MEMBERS
+from driftvote.core.label_models.mixture import MEMBERS, MIXTURE_ROWS
 from driftvote.models.questions import ENOUGH, Kind, Pool, known_stretches, score, stretch_starts
 
 from streams_for_tests import random_stream
@@ -247,9 +247,10 @@ class TestExpectedChange:
     def test_against_draws(self, doubt, answers):
         """By definition: draw how many are wrong, draw answers, see whether most of the evidence is against."""
         rng = np.random.default_rng(0)
-        wrong = rng.beta(2 * doubt, 2 * (1 - doubt), 200_000)
+        own = MIXTURE_ROWS
+        wrong = rng.beta(own * doubt, own * (1 - doubt), 200_000)
         against = rng.binomial(answers, wrong)
-        flips = (2 * doubt + against > 2 * (1 - doubt) + answers - against).mean()
+        flips = (own * doubt + against > own * (1 - doubt) + answers - against).mean()
         kind = Kind(1000, 1000 * doubt, 0, np.arange(1000))
         assert kind.expected_change(answers) == pytest.approx(1000 * flips, rel=0.03)
 

@@ -23,6 +23,8 @@ from experiments.quality.suite import PARTS
 from experiments.runs import Numbers, write_json
 
 FIGURE, QUESTIONS_FIGURE = "quality-gain", "quality-questions"
+EXAMPLE = "elec2_rules"
+MARKS = ("<!-- figures: made by `make quality` -->", "<!-- end of figures -->")
 FORMER_NAME = "the default of version 0.2.0"
 SHOWN_RANGE = (-8.0, 12.0)
 
@@ -77,6 +79,9 @@ def publish(results: Numbers, folder: Path) -> None:
         with tempfile.TemporaryDirectory() as place:
             draw_questions(short, Path(place))
             shutil.copyfile(Path(place) / f"{QUESTIONS_FIGURE}.png", folder / "figures" / f"{QUESTIONS_FIGURE}.png")
+        beside = folder / "questions.md"
+        if beside.exists():
+            beside.write_text(fill_in_figures(beside.read_text(encoding="utf-8"), short), encoding="utf-8")
     (folder / "quality.md").write_text(page(short), encoding="utf-8")
 
 
@@ -318,6 +323,34 @@ def questions_title(results: Numbers) -> str:
         f"Twenty answers: the mean gain over majority rises from {free['mean']:+.1f} to {asked['mean']:+.1f} points, "
         f"the worst stream from {free['worst']:+.1f} to {asked['worst']:+.1f}"
     )
+
+
+def questions_text(results: Numbers) -> str:
+    """What docs/questions.md says of the figures: all streams, and one of them."""
+    count = len(results["questions"]["streams"])
+    free, asked = (summarize(answer_gains(results, ASK, 0.0, n)) for n in (0, 20))
+    five, slips = summarize(answer_gains(results, ASK, 0.0, 5)), summarize(answer_gains(results, ASK, 0.1, 20))
+    one = results["questions"]["streams"][EXAMPLE]
+    text = (
+        f"On {count} real streams with gold labels, gains over a majority vote on the rows that were not asked for, in "
+        f"points: without answers {free['mean']:+.1f} on average and {free['worst']:+.1f} on the worst stream; with 5 "
+        f"answers {five['mean']:+.1f} and {five['worst']:+.1f}; with 20 answers {asked['mean']:+.1f} and "
+        f"{asked['worst']:+.1f}; with 20 answers of which one in ten is wrong {slips['mean']:+.1f} and "
+        f"{slips['worst']:+.1f}."
+    )
+    example = (
+        f"One of them, {EXAMPLE}: rules vote whether the price of electricity rises or falls. The label models disagree "
+        f"on {one['disputed']:.0%} of the rows. By votes alone the labels are {abs(one['free']):.1f} points behind "
+        f"majority; after twenty answers they are {one['ask, 0% wrong, 20']:+.1f} points ahead, on rows that nobody "
+        "looked at. Most of these rows are ties of the majority, and the answers say which way such ties fall."
+    )
+    return f"{fill(text, 120)}\n\n{fill(example, 120)}\n\n![{questions_title(results)}](figures/{QUESTIONS_FIGURE}.png)"
+
+
+def fill_in_figures(page: str, results: Numbers) -> str:
+    """A page with the text between its marks made anew."""
+    before, rest = page.split(MARKS[0])
+    return f"{before}{MARKS[0]}\n{questions_text(results)}\n{MARKS[1]}{rest.split(MARKS[1])[1]}"
 
 
 def draw_questions(results: Numbers, folder: Path) -> None:
