@@ -230,10 +230,14 @@ def check_questions(results: Figures) -> Iterator[Check]:
         statement = f"{count} answers against {2 * count} random rows: clipped mean gain"
         yield Check(statement, "at least as good", f"{ours:+.2f} against {theirs:+.2f}", ours >= theirs)
     drift = results["questions"]["drift"]
-    worth = {when: float(np.mean(drift["20"][when]) - np.mean(drift["0"][when])) for when in ("before", "after")}
-    measured = f"{worth['after']:+.1f} against {worth['before']:+.1f}"
+    worth = {when: np.subtract(drift["20"][when], drift["0"][when]) for when in ("before", "after")}
+    gap = worth["after"] - worth["before"]
+    error = float(gap.std(ddof=1) / np.sqrt(len(gap))) if len(gap) > 1 else 0.0
+    measured = f"{worth['after'].mean():+.1f} against {worth['before'].mean():+.1f}"
+    reached = " and ".join(f"{np.mean(drift['20'][when]):.1f}% {when}" for when in ("before", "after"))
     statement = "20 answers after a drift event: worth as much as before it"
-    yield Check(statement, "at least as much", measured, worth["after"] >= worth["before"])
+    note = f"standard error of the difference {error:.1f}; right with answers {reached}"
+    yield Check(statement, "not less by two standard errors", measured, bool(gap.mean() >= -2 * error), note)
     time = results["questions"]["time"]
     share = time["ask"] / time["label"]
     statement = "time of ask(20) over labeling 100,000 rows of 20 labelers"

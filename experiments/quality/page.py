@@ -341,7 +341,7 @@ def questions_text(results: Numbers) -> str:
     example = (
         f"One of them, {EXAMPLE}: rules vote whether the price of electricity rises. The label models disagree "
         f"on {one['disputed']:.0%} of the rows. By votes alone the labels are {abs(one['free']):.1f} points behind "
-        f"majority; after twenty answers they are {one["ask, 0% wrong, 20"]:.1f} points ahead, on rows that nobody "
+        f"majority; after twenty answers they are {one['ask, 0% wrong, 20']:.1f} points ahead, on rows that nobody "
         "looked at. Most of these rows are ties of the majority, and the answers say which way such ties fall."
     )
     return f"{fill(text, 120)}\n\n{fill(example, 120)}\n\n![{questions_title(results)}](figures/{QUESTIONS_FIGURE}.png)"
