@@ -315,3 +315,42 @@ def test_every_keyword_of_the_models_is_kept_in_the_settings():
         # A callback is not a setting: it can be neither saved nor compared. Shortcuts become part of another setting.
         keywords = set(inspect.signature(kind).parameters) - {"on_event", "shortcuts"}
         assert set(kind(**needs).get_params(deep=False)) == keywords
+
+
+class TestManyClasses:
+    """Tables of labelers x classes x classes have a limit; label models without tables have none."""
+
+    def test_too_many_for_tables_is_one_sentence(self):
+        with pytest.raises(
+            SettingError, match="3 labelers with 5,000 classes need too much memory; use estimator='wawa'"
+        ):
+            AdaptiveLabelModel(n_classes=5_000)
+        model = AdaptiveLabelModel(n_classes=1_000)
+        with pytest.raises(SettingError, match="10 labelers with 1,000 classes need too much memory"):
+            model.label_stream(np.zeros((5, 10), np.int16))
+        assert model.n_rows == 0
+        assert AdaptiveLabelModel(n_classes=300).update([7] * 10).label == 7
+
+    def test_a_labeler_too_many_leaves_the_model_as_it_was(self):
+        model = AdaptiveLabelModel(n_classes=1_000)
+        model.update({"a": 1, "b": 1, "c": 2})
+        with pytest.raises(SettingError, match="5 labelers with 1,000 classes"):
+            model.update({"a": 1, "b": 1, "c": 2, "d": 1, "e": 2})
+        assert (model.n_rows, model.labelers) == (1, ("a", "b", "c"))
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("estimator", ["wawa", "majority"])
+    def test_a_thousand_classes_in_little_memory(self, estimator):
+        code = f"""import resource, numpy as np
+from driftvote import AdaptiveLabelModel
+rng = np.random.default_rng(0)
+truth = rng.integers(1_000, size=10_000)
+votes = np.where(rng.random((10_000, 10)) < 0.7, truth[:, None], rng.integers(1_000, size=(10_000, 10)))
+AdaptiveLabelModel(n_classes=1_000, estimator={estimator!r}).label_stream(votes[:100].astype(np.int16))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+out = AdaptiveLabelModel(n_classes=1_000, estimator={estimator!r}).label_stream(votes.astype(np.int16))
+print((out.labels == truth).mean(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=500)
+        right, kilobytes = map(float, done.stdout.split())
+        assert right > 0.99
+        assert kilobytes < 500_000

@@ -430,6 +430,7 @@ class Engine:
     def __init__(
         self, estimator: Estimator, rule: WindowRule | FixedWindow, n_labelers: int, n_classes: int, diluted: bool
     ) -> None:
+        estimator.check_size(n_labelers, n_classes)
         self.rule = rule
         self.panel = Panel(estimator, n_labelers, n_classes, diluted, len(rule.grid))
         self._tests = rule.tests(n_labelers, n_classes)

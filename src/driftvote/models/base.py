@@ -43,7 +43,8 @@ from driftvote.core.engine import (
     equal_vote,
     estimate_rows,
 )
-from driftvote.core.label_models import Estimator, Mixture
+from driftvote.core.label_models import Estimator, Mixture, Wawa
+from driftvote.core.label_models.interface import tables_fit
 from driftvote.core.state import agreement_matrix
 from driftvote.core.voting import NO_DRAWS, TIE_POLICIES, tie_draws
 from driftvote.core.windows import FixedWindow, WindowRule
@@ -552,6 +553,7 @@ class LabelModel:
 
     def _new_detector(self, roster: Roster, first_row: int) -> DriftDetector:
         assert self.false_event_rate is not None
+        judge: Estimator = Mixture() if tables_fit(len(roster), self._form.n_classes) else Wawa()
         return DriftDetector(
             len(roster),
             self._form.n_classes,
@@ -561,7 +563,7 @@ class LabelModel:
             first_row=first_row,
             estimate=partial(
                 _estimate_accuracies,
-                self._estimator if self._estimator.bands else Mixture(),
+                self._estimator if self._estimator.bands else judge,
                 self._form.n_classes,
                 self.abstentions == "random",
             ),

@@ -16,7 +16,7 @@ import numpy as np
 from driftvote import settings as checks
 from driftvote.arrays import Codes, Floats, Ints
 from driftvote.core.jit import inner
-from driftvote.core.label_models.interface import KERNELS, SHARES, Estimator, always_follow
+from driftvote.core.label_models.interface import KERNELS, SHARES, Estimator, always_follow, tables_fit
 from driftvote.core.patterns import Patterns, find_patterns, start_from_majority
 from driftvote.core.state import StreamState, vote_of
 from driftvote.core.voting import add_majority, count_votes, pick_likeliest, to_probabilities
@@ -335,8 +335,18 @@ class EmEstimator(Estimator):
     fit_range: ClassVar[tuple[float, float]] = SHARES
     learns_from_verified: ClassVar[bool] = True
 
+    def check_size(self, n_labelers: int, n_classes: int) -> None:
+        """Refuse more labelers and classes than tables can be held for."""
+        if not tables_fit(n_labelers, n_classes):
+            raise SettingError(
+                f"estimator={self.name!r} holds tables of labelers x classes x classes, and {n_labelers} labelers with"
+                f" {n_classes:,} classes need too much memory; use estimator='wawa' or 'majority', which need none, or"
+                " declare fewer classes"
+            )
+
     def check(self, n_classes: int) -> None:
-        """Refuse a class balance of another number of classes."""
+        """Refuse too many classes, and a class balance of another number of classes."""
+        self.check_size(self.min_labelers, n_classes)
         shares = self.class_balance
         if not isinstance(shares, str) and len(shares) != n_classes:
             raise SettingError(f"class_balance must be {n_classes} shares, one for each class, not {shares!r}")

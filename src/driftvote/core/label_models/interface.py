@@ -25,6 +25,15 @@ fit is large, when a quarter is new."""
 LARGE_FIT = 20_000
 """Numbers in a table of votes by class from which a fit is large: 40 classes and 12 labelers, or 77 and 4."""
 
+MOST_NUMBERS = 1 << 22
+"""Numbers in a table of votes by class that a fit may have: 32 MB; the mixture has several of them."""
+
+
+def tables_fit(n_labelers: int, n_classes: int) -> bool:
+    """Return whether tables of labelers x classes x (classes + 1) can be held."""
+    return n_labelers * n_classes * (n_classes + 1) <= MOST_NUMBERS
+
+
 KERNELS = KernelTable()
 select_fit = KERNELS.function("select_fit")  # (settings, fits, place) -> one fit of a table
 fit_window = KERNELS.function("fit_window")  # (settings, state, level, window, tables, fit): fit the last `window` rows
@@ -109,6 +118,9 @@ class Estimator(ABC):
             return np.ones(len(sizes), np.int64)
         share = np.maximum(1, sizes // (per_window * self.refresh))
         return np.asarray(self.refresh * 2 ** np.floor(np.log2(share)).astype(np.int64))
+
+    def check_size(self, n_labelers: int, n_classes: int) -> None:  # noqa: B027
+        """Refuse more labelers and classes than tables can be held for; most label models have no tables."""
 
     def check(self, n_classes: int) -> None:  # noqa: B027
         """Refuse settings that do not fit the number of classes; most fit any number."""
