@@ -213,7 +213,7 @@ REFUSED = [
     ("abstain as a list", lambda: AdaptiveLabelModel(classes=["a", "b"], abstain=["x"]), SettingError, "cannot be a class"),
     ("labelers as a number", lambda: AdaptiveLabelModel(labelers=5), LabelerError, "list of names"),
     ("beta beyond floats", lambda: AdaptiveLabelModel(beta=10**400), SettingError, "beta must be a number above 0"),
-    ("windows beyond integers", lambda: AdaptiveLabelModel(n_classes=5000, windows=[2**26 - 1, 2**27]), SettingError, "too large to be compared exactly"),
+    ("windows beyond integers", lambda: AdaptiveLabelModel(n_classes=5000, estimator="majority", windows=[2**26 - 1, 2**27]), SettingError, "too large to be compared exactly"),
     ("a grid from zero", lambda: WindowGrid.geometric(0, 100), SettingError, "first must be a whole number"),
     ("a grid that stands still", lambda: WindowGrid.geometric(1, 100, ratio=1 + 1e-12), SettingError, "ratio must be at least"),
     ("a grid to infinity", lambda: WindowGrid.geometric(1, float("inf")), SettingError, "last must be"),

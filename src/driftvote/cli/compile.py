@@ -10,7 +10,7 @@ import typer
 
 from driftvote.arrays import Codes
 from driftvote.core.jit import on_compilation
-from driftvote.core.label_models import ESTIMATORS
+from driftvote.core.label_models import ESTIMATORS, Mixture
 from driftvote.drift.detector import DriftDetector
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel
 from driftvote.models.base import LabelModel
@@ -90,3 +90,5 @@ def _use(model: LabelModel, votes: Codes) -> None:
             model.update(votes[0], id="first")
             model.feedback("first", 1)
             model.update(votes[1], verified=0)
+        if isinstance(model.estimator, Mixture):
+            model.ask(1)
