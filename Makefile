@@ -89,7 +89,7 @@ quality: $(VENV)/.plots  ## label quality on real and simulated votes, against p
 	$(BIN)/python -m experiments.quality --data $(DATA) --out results/quality --docs docs --jobs $(JOBS)
 
 quality-ablation: $(VENV)/.base  ## the default model with one choice changed at a time; writes docs/ablation.md
-	$(BIN)/python -m experiments.quality.ablation --data $(DATA) --limit 6000 --docs docs --jobs $(JOBS)
+	$(BIN)/python -m experiments.quality.ablation --data $(DATA) --limit 3000 --docs docs --jobs $(JOBS)
 
 bench: $(VENV)/.dev bench-peers  ## measure, some ten minutes; writes docs/performance.md and docs/startup.md
 	$(BIN)/python benchmarks/startup.py

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from driftvote import AdaptiveLabelModel, Confusion, Mixture, OneCoin, SettingError, Triplet, Wawa, WindowRule
+from driftvote.models.questions import known_stretches
 from driftvote.streams import simulate
 
 import naive_label_models as naive
@@ -386,3 +387,28 @@ def test_hundreds_of_sparse_labelers_cost_what_they_vote():
     out = AdaptiveLabelModel(n_classes=3).label_stream(votes)
     assert np.isfinite(out.proba).all()
     assert (out.codes == truth).mean() > 0.85
+
+
+@pytest.mark.parametrize(("kind", "k"), [("copies", 2), ("lean", 3)])
+def test_answers_that_count_everywhere_by_definition(kind, k):
+    """What members say of rows, and verified rows that move weights and probabilities wherever they stand."""
+    votes = stream_of(kind, 3, 5, k, 0.2, 65)  # the last row is fitted: rows 1 to 64
+    out = AdaptiveLabelModel(n_classes=k, windows=[64], false_event_rate=None).label_stream(votes)
+    found, last = naive.fit_mixture(votes[1:], k), votes[64].tolist()
+    scores = out.score(np.arange(65))
+    assert scores.parts[64] == pytest.approx(np.array(naive.parts_of(found.members, last, k)), abs=1e-9)
+    rows = np.flatnonzero(scores.disputed)[:6]
+    classes = np.random.default_rng(0).integers(k, size=len(rows))
+    assert len(rows) > 2
+    weights = np.array(found.free)
+    for row, known in zip(rows, classes, strict=True):
+        named, hits = naive.name_classes(scores.parts[row].tolist(), known)
+        assert scores.named[row].tolist() == named
+        found.answers.append((named, known))
+        weights *= (0.95 / 0.05) ** (np.array(hits) / 3)
+    found.weights = (weights / weights.sum()).tolist()
+    model = AdaptiveLabelModel(n_classes=k, windows=[64], false_event_rate=None)
+    model.know(known_stretches(rows, out.score(rows), classes, []))
+    again = model.label_stream(votes)
+    assert list(model.mixture.values()) == pytest.approx(found.weights, abs=1e-9)
+    assert again.proba[64] == pytest.approx(np.array(naive.label_by_mixture(found, last, k)[1]), abs=1e-9)
