@@ -175,9 +175,9 @@ def page(results: Mapping[str, Gains], limit: int | None = None) -> str:
 
 The default model, and the same with one choice made otherwise, on {of}{len(gains)} real streams. Figures are gains over
 majority in points: *mean*, *clipped* (gains cut at +5, so that a few streams do not decide), *loss* (mean of the
-negative gains), and the *worst* stream, Basketball aside. Basketball's file is sorted by class, so a short beginning of it
-holds one class; it alone moves the means of some lines by several tenths. The last column has the streams whose gain moves most. The
-choices are described in [the estimators](estimators.md) and [the windows](windows.md). Made by
+negative gains), and the *worst* stream, Basketball aside. Basketball's file is sorted by class, so its beginning holds
+one class; it alone moves the means of some lines by several tenths. The last column has the streams whose gain moves
+most. The choices are described in [the estimators](estimators.md) and [the windows](windows.md). Made by
 
 ```
 make quality-ablation
