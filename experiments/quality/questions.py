@@ -46,7 +46,7 @@ def plan_streams(data: Path, names: list[str], limit: int | None) -> list[Run]:
     ]
 
 
-def plan_drift(seeds: int = 12) -> list[Run]:
+def plan_drift(seeds: int = 48) -> list[Run]:
     """A run for each simulated stream."""
     return [Run("quality.questions", f"drift-{seed}", {"seed": seed}, CODE) for seed in range(seeds)]
 

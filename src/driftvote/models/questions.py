@@ -23,7 +23,7 @@ from driftvote.randomness import uniforms
 from driftvote.votes import VoteFormat
 
 MOST_ROWS = 1 << 13
-"""Rows of a window that `LabelModel.ask` looks at; of a larger one it takes a sample."""
+"""Rows of a window that `AdaptiveLabelModel.ask` looks at; of a larger one it takes a sample."""
 
 ONE_OF = 3
 """At most every third row in dispute is asked for: answers are for the others."""
