@@ -27,6 +27,7 @@ LAYERS = [
     ["drift", "committee", "files", "streams"],
     ["models"],
     ["report", "live", "spark"],
+    ["serve", "client"],
     ["cli", "__main__"],
 ]
 BESIDE = {("drift", "committee"), ("drift", "files"), ("committee", "drift"), ("files", "drift"), ("files", "core")}
@@ -34,8 +35,8 @@ BESIDE = {("drift", "committee"), ("drift", "files"), ("committee", "drift"), ("
 LAYER = {name: level for level, names in enumerate(LAYERS) for name in names}
 
 # Lines: 20,400 before the mixture and its members, windows that begin at events, and explanations that add up; 450 read
-# dates as people write them; 1,000 take back what failed, and check files before they are used.
-MOST_MODULES, MOST_LINES, MOST_KERNELS, MOST_SMALL = 110, 24_500, 130, 9
+# dates as people write them; 1,000 take back what failed, and check files before they are used; 3,000 serve streams.
+MOST_MODULES, MOST_LINES, MOST_KERNELS, MOST_SMALL = 112, 28_000, 130, 11
 SMALL = 150  # lines of a module that should have more than one importer
 
 

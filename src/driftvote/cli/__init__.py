@@ -20,6 +20,7 @@ from driftvote.cli.compile import compile
 from driftvote.cli.convert import convert
 from driftvote.cli.demo import demo
 from driftvote.cli.label import label, report
+from driftvote.cli.serve import serve_app
 from driftvote.cli.simulate import simulate
 from driftvote.cli.watch import watch
 from driftvote.core.jit import on_compilation
@@ -58,6 +59,7 @@ def _options(
 
 for command in (label, ask, watch, check, report, compare, convert, simulate, demo, compile):
     app.command()(command)
+app.add_typer(serve_app, name="serve")
 
 
 # The base class of errors in the arguments, which typer does not export.

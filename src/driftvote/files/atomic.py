@@ -61,7 +61,7 @@ class WholeFiles:
                 part.finish()
             for part in self._parts:
                 part.publish()
-                _sync_folder(part.path.parent)  # so that the next file is not there before this one after a power cut
+                sync_folder(part.path.parent)  # so that the next file is not there before this one after a power cut
         except BaseException:
             self.discard()
             raise
@@ -167,7 +167,7 @@ def follow_links(path: str | Path) -> Path:
     return target
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Wait until the names in a folder are on disk, where the system can do that."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)

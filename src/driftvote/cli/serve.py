@@ -1,0 +1,98 @@
+"""`driftvote serve`: streams of votes behind an HTTP interface, with a live page."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from driftvote.errors import DriftvoteError, MissingExtraError
+from driftvote.serve import PORT, Limits, ServeOptions
+
+serve_app = typer.Typer(invoke_without_command=True, no_args_is_help=False, add_completion=False)
+
+Data = typer.Option(Path("driftvote-data"), "--data", help="Folder of the streams; made if it is not there.")
+
+
+@serve_app.callback()
+def serve(
+    context: typer.Context,
+    data: Path = Data,
+    host: str = typer.Option("127.0.0.1", "--host", help="Address to listen on; all but loopback need --tokens."),
+    port: int = typer.Option(PORT, "--port", min=0, max=65535, help="Port; 0 chooses a free one."),
+    tokens: Path | None = typer.Option(None, "--tokens", help="File of tokens; see 'driftvote serve token'."),
+    name: list[str] = typer.Option([], "--name", help="Another name of this machine in the header Host."),
+    limit: list[str] = typer.Option([], "--limit", help="A limit: rows=1000. See docs/serve.md for all of them."),
+    workers: int = typer.Option(4, "--workers", min=1, max=64, help="Threads that label and write."),
+) -> None:
+    """Serve streams of votes: labels, drift events, questions and a live page over HTTP.
+
+    Example: driftvote serve --data judges
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if find_spec("starlette") is None or find_spec("uvicorn") is None:
+        raise MissingExtraError("driftvote serve needs a web server: pip install 'driftvote[serve]'")
+    from driftvote.serve.server import run_service
+
+    run_service(
+        ServeOptions(
+            data=data,
+            host=host,
+            port=port,
+            tokens=tokens,
+            names=tuple(name),
+            workers=workers,
+            limits=read_limits(limit),
+        )
+    )
+
+
+def read_limits(given: list[str]) -> Limits:
+    """Return the limits with those that were given as name=number."""
+    usual: dict[str, Any] = {one.name: type(one.default) for one in fields(Limits)}
+    found: dict[str, float] = {}
+    for text in given:
+        key, _, value = text.partition("=")
+        if key not in usual:
+            raise DriftvoteError(f"--limit {text}: there is no limit {key!r}; the limits are {', '.join(usual)}")
+        try:
+            found[key] = usual[key](value)
+        except ValueError:
+            raise DriftvoteError(f"--limit {text}: write a number, such as {key}={getattr(Limits(), key)}") from None
+        if not found[key] > 0:
+            raise DriftvoteError(f"--limit {text}: a limit must be above 0")
+    return Limits(**found)  # type: ignore[arg-type]
+
+
+@serve_app.command()
+def token(
+    tokens: Path = typer.Option(..., "--tokens", help="File that the hash of the token is added to."),
+    role: str = typer.Option(..., "--role", help="read, review (and read), write, admin; several: write,read."),
+    name: str = typer.Option(..., "--name", help="Whose token it is; the log names it."),
+) -> None:
+    """Make a token, add its hash to a file, and print the token, which is stored nowhere.
+
+    Example: driftvote serve token --tokens tokens.txt --role write --name pipeline
+    """
+    from driftvote.serve.access import make_token
+
+    typer.echo(make_token(tokens, role, name))
+    typer.echo("driftvote: this is shown once; a running service reads the file again on SIGHUP", err=True)
+
+
+@serve_app.command()
+def backup(
+    data: Path = typer.Argument(..., help="Data folder of a service, running or not."),
+    out: Path = typer.Argument(..., help="New folder for the copy."),
+) -> None:
+    """Copy every stream of a data folder, also while it is served; the copy can be served in its place.
+
+    Example: driftvote serve backup judges judges-backup
+    """
+    from driftvote.serve.store import back_up
+
+    typer.echo(f"copied {back_up(data, out)} streams to {out}")
