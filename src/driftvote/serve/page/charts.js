@@ -59,7 +59,8 @@ export class Chart {
     const look = (event) => this.picture?.rows.length && onCursor(this.nearest(event), this);
     this.node.addEventListener("pointermove", look);
     this.node.addEventListener("pointerdown", look);
-    this.node.addEventListener("pointerleave", () => onCursor(null, this));
+    // A finger that is lifted leaves too; what it pointed at stays until another tap.
+    this.node.addEventListener("pointerleave", (event) => event.pointerType !== "touch" && onCursor(null, this));
   }
 
   stop() {
@@ -207,8 +208,8 @@ export class Chart {
 
 // A small line without axes, from 0 to the highest value.
 export function sparkline(values) {
-  const width = 120;
-  const height = 28;
+  const width = 96;
+  const height = 24;
   const high = Math.max(...values, 0.001);
   const xs = values.map((_, i) => (width * i) / Math.max(1, values.length - 1));
   const ys = values.map((value) => height - 2 - ((height - 4) * value) / high);

@@ -58,6 +58,9 @@ export const signed = (value) => (known(value) ? value.toFixed(2).replace("-", "
 export const plural = (value, one, many = `${one}s`) => `${count(value)} ${value === 1 ? one : many}`;
 export const brief = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
+// The server's messages as sentences: they begin small and end without a stop.
+export const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+
 // A time as it was given, without the punctuation of ISO 8601.
 export function when(time) {
   if (time === null || time === undefined) return "";

@@ -1,7 +1,7 @@
 // The live page: who is logged in, which view is shown, and the connection that keeps it fresh.
 // Reading order: page.js, streams.js (all streams), stream.js (one stream), review.js (its questions); charts.js, dom.js.
 
-import { h, setText } from "./dom.js";
+import { h, sentence, setText } from "./dom.js";
 import { streamsView } from "./streams.js";
 import { streamView } from "./stream.js";
 
@@ -66,7 +66,7 @@ async function api(path, method = "GET", body = undefined) {
     if (answer.ok) throw new Error("The server gave an answer that is not JSON.");
   }
   if (!answer.ok) {
-    const error = new Error(json.error?.message ?? `The server answered ${answer.status}.`);
+    const error = new Error(sentence(json.error?.message ?? `the server answered ${answer.status}`));
     error.status = answer.status;
     if (answer.status === 401 && session.tokens && !path.endsWith("/session")) showLogin("Your session has ended. Log in again.");
     throw error;
@@ -206,7 +206,8 @@ function showLogin(message = "") {
     event.preventDefault();
     setText(problem, "");
     try {
-      Object.assign(session, await api("/v1/session", "POST", { token: input.value.trim() }));
+      Object.assign(session, { role: null }, await api("/v1/session", "POST", { token: input.value.trim() }));
+      if (!session.role) throw new Error("This token may send votes, but not see the page.");
       route(true);
     } catch (error) {
       setText(problem, error.message);

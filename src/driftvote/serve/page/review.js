@@ -116,7 +116,12 @@ export function reviewView(path, app, takeStream) {
           ? [
               ...fields(question.data),
               votesTable(question, stream?.labelers ?? []),
-              h("p", { class: "about" }, `Labeled ${question.label ?? "nothing"} now, ${percent(question.probability)} sure. `, question.why),
+              h(
+                "div",
+                { class: "why" },
+                h("p", {}, question.label === null ? "It has no label yet: the votes are tied." : `Its label was ${question.label}, ${percent(question.probability)} sure.`),
+                h("p", { class: "about" }, `Why this row: ${question.why}`),
+              ),
               app.canReview ? h("div", { class: question.classes.length <= 4 ? "answers few" : "answers", role: "group", "aria-label": "Your answer" }, ...buttons) : h("p", { class: "notice" }, "Your token may read, not review."),
             ]
           : [loaded && h("p", { class: "about" }, note || "Questions appear when label models disagree on enough rows. This page looks again by itself.")]),
@@ -151,12 +156,23 @@ export function reviewView(path, app, takeStream) {
 
   const answer = (question, name) =>
     once(async () => {
-      await app.api(`${path}/feedback`, "POST", { answers: [{ id: question.id, class: name }] });
+      try {
+        await app.api(`${path}/feedback`, "POST", { answers: [{ id: question.id, class: name }] });
+      } catch (error) {
+        if (error.status === 404) await forget(); // the row is no longer stored
+        throw error;
+      }
       done.push({ question, class: name });
       queue.shift();
       await refresh();
       await next(`Answered ${name}.`);
     });
+
+  async function forget() {
+    skipped.add(queue.shift().id);
+    if (!queue.length) await load();
+    show(true);
+  }
 
   const skip = () =>
     once(async () => {
@@ -221,12 +237,12 @@ export function reviewView(path, app, takeStream) {
     const text = h("span", { class: "value" });
     const bar = h("span", { class: "bars", "aria-hidden": "true" }, h("i", { class: "before" }), h("i", { class: "after" }));
     const item = h("li", {}, name, text, bar);
-    item.update = ([member, now, before]) => {
+    item.update = ([member, now, before, most]) => {
       setText(name, member.replaceAll("_", " "));
       setText(text, before === null || percent(before) === percent(now) ? percent(now) : `${percent(before)} → ${percent(now)}`);
       bar.classList.toggle("single", before === null);
-      bar.style.setProperty("--before", `${100 * (before ?? now)}%`);
-      bar.style.setProperty("--after", `${100 * now}%`);
+      bar.style.setProperty("--before", `${(100 * (before ?? now)) / most}%`);
+      bar.style.setProperty("--after", `${(100 * now) / most}%`);
     };
     return item;
   }
@@ -243,7 +259,8 @@ export function reviewView(path, app, takeStream) {
     const text = !answers.count ? "Each answer says which label models to trust, and so moves the labels of other rows." : known ? `${plural(answers.labels_moved, "row")} would get another label now.` : "";
     setText(moved, text);
     const members = Object.entries(stream?.mixture ?? {}).sort(([a], [b]) => a.localeCompare(b));
-    keyed(bars, members.map(([member, now]) => [member, now, before?.[member] ?? null]), ([member]) => member, weightBar);
+    const most = Math.max(0.01, ...Object.values(stream?.mixture ?? {}), ...Object.values(before ?? {})); // as long as the card
+    keyed(bars, members.map(([member, now]) => [member, now, before?.[member] ?? null, most]), ([member]) => member, weightBar);
     barsTitle.hidden = !members.length;
     legend.hidden = !before;
     mineTitle.hidden = !answers.last?.length;

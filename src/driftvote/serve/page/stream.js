@@ -1,6 +1,6 @@
 // One stream: its verdict, charts over time, labelers, events.
 
-import { between, count, h, keyed, percent, plural, rate, setText, share, signed, when } from "./dom.js";
+import { between, count, h, keyed, percent, plural, rate, sentence, setText, share, signed, when } from "./dom.js";
 import { Chart } from "./charts.js";
 import { reviewView } from "./review.js";
 import { command, curl, firstRow, streamPath, streamStatus } from "./streams.js";
@@ -84,11 +84,13 @@ function overview(app) {
     showReadouts(at);
     showTooltip(chart === charts.accuracy ? at : null);
   }
+  const tapOutside = (event) => event.target.closest?.(".chart") || onCursor(null, charts.accuracy);
+  document.addEventListener("pointerdown", tapOutside);
   const make = (name, height, label) => (charts[name] = new Chart({ height, label, onCursor }));
   make("accuracy", 340, "Accuracy of each labeler over time; the table below has the values of now");
   make("window", 130, "Window over time");
   make("mix", 130, "Share of each label over time");
-  make("dispute", 130, "Share of rows in dispute over time");
+  make("dispute", 130, "Share of rows on which votes disagree, over time");
   make("speed", 130, "Rows a second over time");
   charts.accuracy.node.append(slider, tooltip);
   slider.addEventListener("input", () => moveSlider());
@@ -145,6 +147,13 @@ function overview(app) {
     return h("figure", { class: "small" }, h("figcaption", {}, h("h3", {}, title), readouts[name], h("p", { class: "about" }, about)), charts[name].node);
   }
 
+  // Once for all messages of a frame.
+  let drawing = 0;
+  function draw() {
+    cancelAnimationFrame(drawing);
+    drawing = requestAnimationFrame(drawCharts);
+  }
+
   function drawCharts() {
     const { points, events } = timeline;
     const rows = points.map((point) => point.row);
@@ -186,6 +195,15 @@ function overview(app) {
   // Labelers
   const body = h("tbody");
   const chooser = h("p", { class: "about" });
+  // What the latest event says of a labeler.
+  function changeOf(labeler) {
+    if (!labeler.changed) return { tone: "", text: "Steady", was: "" };
+    const event = timeline.events.findLast((one) => one.labelers.includes(labeler.name));
+    const kind = event?.changes?.find((one) => one.name === labeler.name)?.change ?? (labeler.accuracy < labeler.before ? "worse" : "better");
+    const was = event?.before?.[labeler.name] ?? labeler.before;
+    const tone = kind === "better" || kind === "votes more" ? "good" : "bad";
+    return { tone, text: kind.charAt(0).toUpperCase() + kind.slice(1), was: typeof was === "number" ? `was ${percent(was)}` : "" };
+  }
   function labelerRow() {
     const swatch = h("i", { class: "swatch" });
     const label = h("span", { class: "name" });
@@ -193,7 +211,7 @@ function overview(app) {
     const middle = h("b");
     const around = h("small");
     const range = h("span", { class: "range", "aria-hidden": "true" }, h("i"), h("b"));
-    const change = h("td");
+    const change = h("td", {}, h("span"), h("small"));
     const weight = h("td", { class: "n" });
     const node = h("tr", {}, h("th", { scope: "row" }, button), h("td", { class: "accuracy" }, h("span", { class: "value" }, middle, around), range), change, weight);
     button.addEventListener("click", () => {
@@ -209,11 +227,10 @@ function overview(app) {
       setText(middle, percent(labeler.accuracy));
       setText(around, between(labeler.low, labeler.high));
       for (const key of ["low", "high", "accuracy"]) range.style.setProperty(`--${key}`, `${100 * (labeler[key] ?? 0)}%`);
-      const before = labeler.changed && typeof labeler.before === "number";
-      const worse = before && labeler.accuracy < labeler.before;
-      change.className = labeler.changed ? `change ${worse ? "bad" : "good"}` : "change";
-      const move = before ? [h("span", {}, worse ? "Worse" : "Better"), h("small", {}, `was ${percent(labeler.before)}`)] : [h("span", {}, labeler.changed ? "Changed" : "Steady")];
-      if (change.textContent !== move.map((part) => part.textContent).join("")) change.replaceChildren(...move);
+      const move = changeOf(labeler);
+      change.className = `change ${move.tone}`;
+      setText(change.firstChild, move.text);
+      setText(change.lastChild, move.was);
       setText(weight, signed(labeler.weight));
     };
     return node;
@@ -234,12 +251,11 @@ function overview(app) {
     const worse = /worse|everything/.test(event.kind);
     const better = /better/.test(event.kind);
     const time = when(event.time);
-    const text = event.text.charAt(0).toUpperCase() + event.text.slice(1);
     const node = h(
       "li",
       {},
       h("span", { class: "number", "aria-hidden": "true" }, String(event.number)),
-      h("div", {}, h("p", {}, text, /[.!?]$/.test(text) ? "" : "."), h("p", { class: "about" }, h("span", { class: `chip ${better ? "good" : worse ? "bad" : ""}` }, event.kind), ` noticed at row ${count(event.row)}`, time && ", ", time && h("span", { class: "once" }, time))),
+      h("div", {}, h("p", {}, sentence(event.text)), h("p", { class: "about" }, h("span", { class: `chip ${better ? "good" : worse ? "bad" : ""}` }, event.kind), ` noticed at row ${count(event.row)}`, time && ", ", time && h("span", { class: "once" }, time))),
     );
     node.update = () => {};
     return node;
@@ -247,11 +263,11 @@ function overview(app) {
 
   const tiles = {};
   const tile = (name, label) => h("div", { class: "tile" }, h("dt", {}, label), (tiles[name] = h("dd")));
-  const facts = h("dl", { class: "tiles" }, tile("rows", "Rows"), tile("speed", "Rows a second"), tile("dispute", "In dispute"), tile("differs", "Differ from majority"), tile("window", "Window"), tile("events", "Events"));
+  const facts = h("dl", { class: "tiles" }, tile("rows", "Rows"), tile("speed", "Rows a second"), tile("dispute", "Votes disagree"), tile("differs", "Differ from majority"), tile("window", "Window"), tile("events", "Events"));
   const waiting = h("section", { class: "card empty", hidden: true });
   const data = h(
     "div",
-    {},
+    { hidden: true },
     facts,
     h("section", { class: "card" }, h("h2", {}, "How often each labeler is right"), h("p", { class: "about wide" }, "Estimated from how labelers agree, without true labels, with 95% bands. Numbers mark events."), charts.accuracy.node),
     h(
@@ -268,7 +284,7 @@ function overview(app) {
         "div",
         { class: "smalls" },
         small("mix", "Label mix", "Share of each label in the last rows."),
-        small("dispute", "In dispute", "Share of the last 1,000 rows whose votes disagree."),
+        small("dispute", "Votes disagree", "Share of the last 1,000 rows on which not all votes are the same."),
         small("window", "Window", "Rows that estimates are made from. It falls when something changes."),
         small("speed", "Rows a second", "How fast rows arrive."),
       ),
@@ -295,7 +311,7 @@ function overview(app) {
     keyed(body, order, (labeler) => labeler.name, labelerRow);
     noEvents.hidden = timeline.events.length > 0;
     keyed(list, [...timeline.events].sort((a, b) => b.number - a.number), (event) => event.number, eventItem);
-    drawCharts();
+    draw();
   }
 
   return {
@@ -315,7 +331,7 @@ function overview(app) {
     takePoint(point) {
       if (point.row <= (timeline.points.at(-1)?.row ?? -1)) return;
       timeline.points = thinned([...timeline.points, point]);
-      if (stream) drawCharts();
+      if (stream) draw();
     },
     takeEvent(event) {
       if (timeline.events.some((one) => one.number === event.number)) return;
@@ -323,7 +339,11 @@ function overview(app) {
       update();
     },
     events: () => timeline.events.length,
-    stop: () => Object.values(charts).forEach((chart) => chart.stop()),
+    stop() {
+      document.removeEventListener("pointerdown", tapOutside);
+      cancelAnimationFrame(drawing);
+      Object.values(charts).forEach((chart) => chart.stop());
+    },
   };
 }
 

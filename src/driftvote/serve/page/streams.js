@@ -35,8 +35,9 @@ export function curl(app, method, path, body) {
 export const firstRow = (classes) => ({ rows: [{ id: "m1", votes: { anna: classes[0], ben: classes[1], chris: classes[0] } }] });
 
 function figure(label) {
-  const value = h("dd");
-  return { node: h("div", {}, h("dt", {}, label), value), set: (text) => setText(value, text) };
+  const value = h("span");
+  const place = h("dd", {}, value);
+  return { node: h("div", {}, h("dt", {}, label), place), place, set: (text) => setText(value, text) };
 }
 
 // Whether somebody should look: in the list by `changed`, in a stream by its labelers.
@@ -50,13 +51,13 @@ function streamCard() {
   const link = h("a", { class: "name" });
   const chip = h("span", { class: "chip" });
   const verdict = h("p", { class: "about" });
-  const spark = h("div", { class: "spark-place" });
-  const figures = [figure("Rows"), figure("Rows a second"), figure("In dispute"), figure("Events")];
+  const spark = h("span", { class: "spark-place" });
+  const figures = [figure("Rows"), figure("Rows a second"), figure("Votes disagree"), figure("Events")];
+  figures[2].place.prepend(spark);
   const node = h(
     "li",
     { class: "card stream" },
     h("div", { class: "what" }, h("h2", {}, link), h("p", { class: "chips" }, chip), verdict),
-    spark,
     h("dl", { class: "figures" }, ...figures.map((one) => one.node)),
   );
   node.update = (stream) => {

@@ -1,0 +1,452 @@
+"""The live page of `driftvote serve` in a real browser, against a real server process.
+
+Runs wherever a Chromium is installed (Debian: apt-get install chromium); Playwright only drives it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from importlib.resources import files
+from urllib.error import URLError
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+import pytest
+
+from reports_for_tests import CHROMIUM, CLASSES, NASTY
+
+pytest.importorskip("uvicorn", reason="the service needs uvicorn; make install has it")
+from driftvote.serve import demo
+
+LAPTOP, PHONE = {"width": 1366, "height": 900}, {"width": 390, "height": 844}
+NAMES = ["majority", "one_coin", "cautious"]
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium found; apt-get install chromium to run the browser tests"),
+]
+
+
+class Server:
+    """A server process, and requests to it."""
+
+    def __init__(self, home, *options: str) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.home, self.options, self.token = home, options, None
+        self.start()
+
+    def start(self) -> None:
+        command = [sys.executable, "-m", "driftvote", "serve", "--data", str(self.home / "data"), "--port", str(self.port)]
+        log = (self.home / "log").open("ab")
+        self.process = subprocess.Popen([*command, *self.options], stdout=log, stderr=log)
+        for _ in range(600):
+            try:
+                urlopen(f"{self.url}/healthz", timeout=5).close()
+                return
+            except (URLError, OSError):
+                assert self.process.poll() is None, (self.home / "log").read_text()
+                time.sleep(0.1)
+        raise AssertionError((self.home / "log").read_text())
+
+    def stop(self, by=signal.SIGTERM) -> None:
+        self.process.send_signal(by)
+        self.process.wait(30)
+
+    def ask(self, method: str, path: str, body=None):
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self.token}"} if self.token else {})
+        request = Request(f"{self.url}/v1{path}", None if body is None else json.dumps(body).encode(), headers, method=method)
+        with urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read())
+
+    def create(self, name: str, classes=demo.CLASSES, rows: int = 0, first: int = 0) -> str:
+        """A stream with rows of the demo, and its path."""
+        path = f"/streams/{quote(name, safe='')}"
+        self.ask("PUT", path, {"classes": list(classes)})
+        if rows:
+            self.send(path, first, first + rows)
+        return path
+
+    def send(self, path: str, first: int, last: int) -> list[dict]:
+        """Send these rows of the demo; the events that they brought come back."""
+        at = datetime(2026, 5, 1, tzinfo=timezone.utc)
+        rows = [demo.make_row(row, at) for row in range(first, last)]
+        return self.ask("POST", f"{path}/rows", {"rows": rows})["events"]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright drives the browser; make install has it")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    server = Server(tmp_path_factory.mktemp("serve"))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def demo_path(server):
+    """A stream with an event behind it, just before the rows in which two labelers change places."""
+    return server.create("forum", rows=demo.PAST_ROWS)
+
+
+@contextmanager
+def opened(browser, server, path="/", size=LAPTOP, scheme="light", complaints=()) -> Iterator:
+    """The page; afterwards: nothing complained but `complaints`, and no other host was asked for anything."""
+    seen: list[str] = []
+    phone = size is PHONE
+    context = browser.new_context(
+        viewport=size, color_scheme=scheme, has_touch=phone, is_mobile=phone, reduced_motion="reduce"
+    )
+    tab = context.new_page()
+    tab.set_default_timeout(10_000)
+    tab.on("console", lambda message: seen.append(f"console: {message.text}"))
+    tab.on("pageerror", lambda error: seen.append(f"error: {error}"))
+    tab.on("dialog", lambda dialog: (seen.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    tab.on("request", lambda request: None if request.url.startswith(server.url) else seen.append(request.url))
+    tab.goto(server.url + path)
+    tab.wait_for_selector("html[data-ready=yes]")
+    yield tab
+    context.close()
+    assert [one for one in seen if not any(known in one for known in complaints)] == []
+
+
+def connected(tab) -> None:
+    tab.wait_for_selector("#connection[data-state=live]")
+
+
+def test_the_list_of_streams_stays_fresh_without_a_reload(browser, server, demo_path):
+    path = server.create("second", rows=70)
+    with opened(browser, server) as tab:
+        connected(tab)
+        card = tab.locator(".stream", has=tab.get_by_role("link", name="second"))
+        card.get_by_text("70", exact=True).wait_for()
+        tab.evaluate("window.kept = 1")
+        server.send(path, 70, 95)
+        card.get_by_text("95", exact=True).wait_for()
+        server.create("third")
+        tab.get_by_role("link", name="third").click()
+        tab.get_by_role("heading", name="Waiting for the first rows").wait_for()
+        assert tab.url.endswith("/streams/third")
+        server.send("/streams/third", 0, 80)
+        tab.locator(".tile", has_text="Rows").get_by_text("80", exact=True).wait_for()
+        tab.go_back()
+        tab.get_by_role("heading", name="Streams", exact=True).wait_for()
+        assert tab.evaluate("window.kept") == 1
+
+
+def drawn(tab, kind: str) -> int:
+    """How many lines or bands of the first chart go somewhere."""
+    return tab.locator(".chart").first.locator(f"path.{kind}").evaluate_all(
+        "paths => paths.filter(path => (path.getAttribute('d') || '').length > 100).length"
+    )
+
+
+def test_a_stream_is_drawn_and_an_event_appears_at_once(browser, server):
+    path = server.create("live", rows=demo.PAST_ROWS)
+    before = server.ask("GET", path)["events"]
+    with opened(browser, server, path) as tab:
+        connected(tab)
+        tab.wait_for_selector(".events li")
+        assert tab.locator(".events li").count() == before >= 1
+        assert drawn(tab, "line") == drawn(tab, "band") == len(demo.LABELERS)
+        assert tab.locator(".plot .event rect").count() == before
+        assert tab.locator(".chart").count() == 5
+        # The names stand at the ends of the lines, in the colours of the table.
+        ends = tab.locator(".chart").first.locator(".end").all_text_contents()
+        assert sorted(name for name in demo.LABELERS for end in ends if end.startswith(name)) == sorted(demo.LABELERS)
+        # A verdict, and the table as the server has it.
+        stream = server.ask("GET", path)
+        assert tab.locator(".verdict").text_content() == stream["verdict"]
+        shown = tab.locator(".labelers .value b").all_text_contents()
+        assert shown == [f"{100 * one['accuracy']:.0f}%" for one in stream["labelers"]]
+
+        row = demo.PAST_ROWS
+        while not (events := server.send(path, row, row + 16)):
+            row += 16
+        tab.wait_for_selector(f".events li:nth-child({before + 1})", timeout=2000)
+        assert tab.locator(".events li p").first.text_content() == events[-1]["text"]
+        tab.wait_for_function(f"document.querySelectorAll('.plot .event rect').length === {before + 1}")
+        tab.wait_for_function("document.getElementById('announce').textContent.includes('judge-fast')")
+        # The labeler is marked in the table, and drawn strongly.
+        tab.locator(".labelers tr", has_text="judge-fast").get_by_text("Worse").wait_for()
+        assert tab.locator(".verdict-line .chip").text_content() == "Changed"
+
+
+def test_values_under_the_pointer_and_by_keyboard(browser, server, demo_path):
+    with opened(browser, server, demo_path) as tab:
+        tab.wait_for_selector(".events li")
+        box = tab.locator(".chart").first.bounding_box()
+        tab.mouse.move(box["x"] + box["width"] / 3, box["y"] + box["height"] / 2)
+        tooltip = tab.locator(".tooltip")
+        tooltip.wait_for()
+        assert tooltip.locator("li").count() == len(demo.LABELERS)
+        assert "Row " in tooltip.text_content()
+        tab.mouse.move(5, 5)
+        tooltip.wait_for(state="hidden")
+        slider = tab.get_by_role("slider")
+        slider.focus()
+        tab.keyboard.press("End")
+        tab.keyboard.press("ArrowLeft")
+        assert "judge-large 9" in slider.get_attribute("aria-valuetext")
+        tooltip.wait_for()
+        # A click greys a labeler and brings its colour back.
+        button = tab.get_by_role("button", name="judge-old")
+        button.click()
+        tab.wait_for_function("document.querySelectorAll('.chart:first-of-type .line.grey').length === 1")
+        assert button.get_attribute("aria-pressed") == "false"
+        button.click()
+        assert button.get_attribute("aria-pressed") == "true"
+
+
+def test_many_labelers_colour_those_that_changed(browser, server):
+    path = server.create("twenty")
+    rows = []
+    for row in range(demo.PAST_ROWS // 2 + 600):
+        one = demo.make_row(row, datetime(2026, 5, 1, tzinfo=timezone.utc))
+        for copy in (1, 2):
+            other = demo.make_row(10**6 * copy + row, datetime(2026, 5, 1, tzinfo=timezone.utc))["votes"]
+            one["votes"] |= {f"{name}-{copy}": vote for name, vote in other.items() if "judge-s" not in name}
+        rows.append(one)
+    server.ask("POST", f"{path}/rows", {"rows": rows})
+    labelers = server.ask("GET", path)["labelers"]
+    changed = [one["name"] for one in labelers if one["changed"]]
+    assert len(labelers) > 8
+    assert 1 <= len(changed) <= 8
+    with opened(browser, server, path) as tab:
+        tab.wait_for_selector(".events li")
+        lines = tab.locator(".chart").first.locator("path.line")
+        assert lines.count() == len(labelers)
+        assert tab.locator(".chart").first.locator("path.line.grey").count() == len(labelers) - len(changed)
+        assert tab.locator(".labelers tbody th").first.text_content() == changed[0]
+        tab.get_by_role("button", name="word-rules-1").click()
+        assert tab.locator(".chart").first.locator("path.line.grey").count() == len(labelers) - len(changed) - 1
+
+
+def weights(tab) -> list[str]:
+    return tab.locator(".weights .value").all_text_contents()
+
+
+def test_three_answers_by_keyboard_change_the_weights_and_undo_takes_them_back(browser, server):
+    path = server.create("review", rows=demo.PAST_ROWS)
+    before = server.ask("GET", path)["mixture"]
+    with opened(browser, server, f"{path}#review") as tab:
+        connected(tab)
+        tab.wait_for_selector(".answer")
+        start = weights(tab)
+        asked = []
+        for n in range(3):
+            asked.append(tab.locator(".question .kicker").text_content())
+            assert len(tab.locator(".question blockquote").text_content()) > 20
+            assert tab.locator(".votes tbody tr").count() >= 2
+            tab.keyboard.press("1")
+            tab.wait_for_function(f"document.querySelector('.tally').textContent.startsWith('{n + 1} answer')")
+            tab.wait_for_function(f"document.querySelector('.question .kicker')?.textContent !== {json.dumps(asked[-1])}")
+        assert len(set(asked)) == 3
+        assert tab.evaluate("document.activeElement.id") == "question-title"
+        stream = server.ask("GET", path)
+        assert stream["answers"]["count"] == 3
+        assert stream["mixture"] != before
+        assert weights(tab) != start
+        assert any("→" in text for text in weights(tab))
+        tab.wait_for_function("document.getElementById('announce').textContent.includes('Answered')")
+
+        tab.keyboard.press("s")
+        skipped = tab.locator(".question .kicker").text_content()
+        tab.keyboard.press("u")
+        tab.wait_for_function("document.querySelector('.tally').textContent.startsWith('2 answers')")
+        assert tab.locator(".question .kicker").text_content() == asked[2]
+        assert skipped not in asked
+        assert server.ask("GET", path)["answers"]["count"] == 2
+        # After a reload there is no list of this visit; the server knows what can be undone.
+        tab.reload()
+        tab.get_by_role("button", name="Undo").click()
+        tab.wait_for_function("document.querySelector('.tally').textContent.startsWith('1 answer')")
+        tab.get_by_role("button", name="Undo").click()
+        tab.wait_for_function("document.querySelector('.tally').textContent === 'No answers yet'")
+        assert server.ask("GET", path)["mixture"] == before
+        # Keys can be switched off; a tap still answers.
+        tab.get_by_label("Answer by key").uncheck()
+        tab.keyboard.press("1")
+        tab.locator(".answer").first.click()
+        tab.wait_for_function("document.querySelector('.tally').textContent.startsWith('1 answer')")
+        assert server.ask("GET", path)["answers"]["count"] == 1
+
+
+VIEWS = ["/", "{path}", "{path}#review"]
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=["streams", "stream", "review"])
+def test_a_phone_scrolls_down_only(browser, server, demo_path, view):
+    with opened(browser, server, view.format(path=demo_path), PHONE) as tab:
+        connected(tab)
+        tab.wait_for_selector(".stream" if view == "/" else ".answer" if "review" in view else ".labelers td")
+        assert tab.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+        outside = tab.locator("main *").evaluate_all(
+            "all => all.filter(one => one.getBoundingClientRect().right > innerWidth + 1).map(one => one.outerHTML)"
+        )
+        assert outside == []
+        # Fingers hit what they aim at.
+        sizes = tab.locator("main button:visible, header button:visible").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect().height)"
+        )
+        assert min(sizes) >= 24
+
+
+def lightness(tab) -> float:
+    """How light the page is, from 0 to 255."""
+    colour = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    return sum(map(float, colour.removeprefix("rgb(").removesuffix(")").split(","))) / 3
+
+
+def test_dark_by_system_and_by_button(browser, server, demo_path):
+    with opened(browser, server, demo_path, scheme="dark") as tab:
+        assert lightness(tab) < 60
+        tab.get_by_role("button", name="Light colours").click()
+        assert lightness(tab) > 200
+        tab.reload()
+        tab.wait_for_selector("html[data-ready=yes]")
+        assert lightness(tab) > 200  # the choice is kept
+        tab.get_by_role("button", name="Dark colours").click()
+        assert lightness(tab) < 60
+    with opened(browser, server, demo_path, scheme="light") as tab:
+        assert lightness(tab) > 200
+
+
+def test_names_and_fields_are_text(browser, server):
+    path = server.create(NASTY[0], classes=CLASSES)
+    rows = []
+    for row in range(1500):
+        votes = demo.make_row(row, datetime(2026, 5, 1, tzinfo=timezone.utc))["votes"]
+        named = {f"{NASTY[place % 4]}{place}": CLASSES[vote == "spam"] for place, vote in enumerate(votes.values())}
+        rows.append({"id": f"<i>{row}</i>", "time": "<b>now</b>", "votes": named, "data": {NASTY[1]: NASTY[0] * 3}})
+    server.ask("POST", f"{path}/rows", {"rows": rows})
+    for view in ("/", path, f"{path}#review"):
+        with opened(browser, server, view, PHONE) as tab:
+            connected(tab)
+            tab.get_by_text(NASTY[0]).first.wait_for()
+            tab.wait_for_selector({"/": ".stream", path: ".labelers td"}.get(view, ".question h2"))
+            assert tab.locator("main script, main img, main i[onclick], blockquote *").count() == 0
+            assert tab.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+            if "review" in view:
+                tab.locator(".answer").first.click()
+                tab.wait_for_function("document.querySelector('.tally').textContent.startsWith('1 answer')")
+
+
+def test_an_unknown_stream_gets_a_sentence(browser, server):
+    with opened(browser, server, "/streams/nowhere", complaints=["404"]) as tab:
+        tab.locator(".problem", has_text="nowhere").wait_for()
+
+
+def test_the_page_reconnects_by_itself(browser, tmp_path):
+    server = Server(tmp_path)
+    try:
+        path = server.create("forum", rows=200)
+        with opened(browser, server, path, complaints=["ERR_", "Failed to load"]) as tab:
+            connected(tab)
+            server.stop(signal.SIGKILL)
+            tab.get_by_text("Not connected").wait_for()
+            server.start()
+            server.send(path, 200, 260)
+            tab.wait_for_selector("#connection[data-state=live]", timeout=15_000)
+            tab.locator(".tile", has_text="Rows").get_by_text("260", exact=True).wait_for()
+    finally:
+        server.stop(signal.SIGKILL)
+
+
+def test_login_and_roles(browser, tmp_path):
+    tokens = {}
+    for role in ("admin", "review", "read"):
+        command = [sys.executable, "-m", "driftvote", "serve", "token", "--tokens", str(tmp_path / "tokens")]
+        done = subprocess.run([*command, "--role", role, "--name", role], capture_output=True, text=True, check=True)
+        tokens[role] = done.stdout.split()[-1]
+    server = Server(tmp_path, "--tokens", str(tmp_path / "tokens"))
+    server.token = tokens["admin"]
+    try:
+        path = server.create("forum", rows=demo.PAST_ROWS)
+        with opened(browser, server, f"{path}#review", complaints=["401"]) as tab:
+            field = tab.get_by_label("Token")
+            assert tab.evaluate("document.activeElement.id") == "token"
+            field.fill("wrong")
+            tab.keyboard.press("Enter")
+            tab.wait_for_function("document.querySelector('.problem').textContent.length > 10")
+            field.fill(tokens["read"])
+            tab.keyboard.press("Enter")
+            tab.get_by_text("may read, not review").wait_for()
+            assert tab.locator(".answer").count() == 0
+            tab.keyboard.press("1")
+            assert server.ask("GET", path)["answers"]["count"] == 0
+            tab.get_by_role("button", name="Log out").click()
+            tab.get_by_label("Token").fill(tokens["review"])
+            tab.get_by_role("button", name="Log in").click()
+            tab.wait_for_selector(".answer")
+            tab.reload()  # the cookie stays
+            tab.wait_for_selector(".answer")
+            tab.keyboard.press("1")
+            tab.wait_for_function("document.querySelector('.tally').textContent.startsWith('1 answer')")
+            assert server.ask("GET", path)["answers"]["count"] == 1
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS, ids=["streams", "stream", "review"])
+def test_accessibility(browser, server, demo_path, view, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe looks at the page; make install has it")
+    with opened(browser, server, view.format(path=demo_path), scheme=scheme) as tab:
+        connected(tab)
+        tab.wait_for_selector(".stream" if view == "/" else ".answer" if "review" in view else ".labelers td")
+        found = axe.Axe().run(tab).response["violations"]
+        assert [(one["id"], one["impact"], one["nodes"][0]["html"]) for one in found] == []
+        # axe does not judge text in SVG: labels of charts on their card, by the formula of WCAG.
+        pairs = tab.locator(".plot text").evaluate_all(
+            """all => all.map(one => [getComputedStyle(one).fill,
+               getComputedStyle(one.closest('.event')?.querySelector('rect') ?? one.closest('.card'))
+               [one.closest('.event') ? 'fill' : 'backgroundColor'], one.textContent])"""
+        )
+        assert [text for front, back, text in pairs if contrast(front, back) < 4.5] == []
+        assert bool(pairs) == (view == "{path}")
+
+
+def contrast(front: str, back: str) -> float:
+    """The contrast of two colours, each "rgb(r, g, b)", from 1 to 21.
+
+    >>> round(contrast("rgb(0, 0, 0)", "rgb(255, 255, 255)"), 1), round(contrast("rgb(119, 119, 119)", "rgb(255, 255, 255)"), 2)
+    (21.0, 4.48)
+    """
+
+    def luminance(colour: str) -> float:
+        parts = [float(part) / 255 for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    light, dark = sorted((luminance(front), luminance(back)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_the_files_of_the_page_are_small_and_name_no_other_host():
+    page = files("driftvote.serve") / "page"
+    texts = {one.name: one.read_text() for one in page.iterdir()}
+    assert {"index.html", "page.css", "page.js", "charts.js"} <= set(texts)
+    assert sum(map(len, texts.values())) < 100_000
+    for name, text in texts.items():
+        assert "://" not in text.replace("http://www.w3.org/2000/svg", ""), name
+        assert "innerHTML" not in text, name
+        assert " style=" not in text, name
