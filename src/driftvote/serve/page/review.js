@@ -164,7 +164,7 @@ export function reviewView(path, app, takeStream) {
       }
       done.push({ question, class: name });
       queue.shift();
-      await refresh();
+      refresh();
       await next(`Answered ${name}.`);
     });
 
@@ -201,13 +201,14 @@ export function reviewView(path, app, takeStream) {
       }
       if (last) queue.unshift(last.question);
       else await load();
-      await refresh();
+      refresh();
       show(true);
       app.announce("The last answer is taken back.");
     });
 
-  async function refresh() {
-    takeStream(await app.api(path));
+  // The weights are shown as soon as they are known; the next question does not wait for them.
+  function refresh() {
+    app.api(path).then(takeStream, (error) => setText(problem, error.message));
   }
 
   function onKey(event) {
