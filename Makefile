@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 # Two workers: the suite is planned for a machine of two cores.
 JOBS ?= 2
 
-.PHONY: help install demo test test-jit test-nojit test-bare coverage check format golden picture clean docs reproduce \
+.PHONY: help install demo serve-demo test test-jit test-nojit test-bare coverage check format golden picture clean docs reproduce \
 	test-spark test-spark-kill bench-spark bench-spark-state bench bench-quick bench-check bench-peers bench-files quality \
 	quality-ablation committee events-bench bands watch-bench fuzz kill
 
@@ -36,6 +36,14 @@ $(VENV)/.spark: $(VENV)/.dev
 	@touch $@
 
 install: $(VENV)/.dev  ## a development environment in .venv
+
+$(VENV)/.serve: $(VENV)/.base
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[serve]"
+	@touch $@
+
+serve-demo: $(VENV)/.serve  ## the service with its live page, on a stream that feeds itself; Ctrl-C ends it
+	rm -rf demo/serve
+	$(BIN)/driftvote serve --demo --data demo/serve
 
 demo: $(VENV)/.report  ## label a stream whose labelers swap half-way; ends with a report, demo/report.html
 	$(BIN)/driftvote demo --out demo

@@ -6,28 +6,25 @@ Runs wherever a Chromium is installed (Debian: apt-get install chromium); Playwr
 from __future__ import annotations
 
 import json
-import signal
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timezone
 from functools import cache
 from importlib.resources import files
-from urllib.error import URLError
+from pathlib import Path
+from typing import Any
 from urllib.parse import quote
-from urllib.request import Request, urlopen
 
 import pytest
 
-from reports_for_tests import CHROMIUM, CLASSES, NASTY
-
-pytest.importorskip("uvicorn", reason="the service needs uvicorn; make install has it")
 from driftvote.serve import demo
 from driftvote.serve.access import make_token
 from driftvote.streams import scenario
+
+from reports_for_tests import CHROMIUM, CLASSES, NASTY
+from serve_for_tests import Server
 
 LAPTOP, PHONE = {"width": 1366, "height": 900}, {"width": 390, "height": 844}
 
@@ -37,46 +34,30 @@ pytestmark = [
 ]
 
 
-class Server:
-    """A server process, and requests to it."""
+class PageServer(Server):
+    """A service with streams of the demo's rows."""
 
-    def __init__(self, home, *options: str) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.home, self.options, self.token = home, options, None
-        self.start()
+    def __init__(self, data: Path, *options: Any, token: str | None = None) -> None:
+        super().__init__(data, *options)
+        self.options, self.token = options, token
 
-    def start(self) -> None:
-        command = [sys.executable, "-m", "driftvote", "serve", "--data", str(self.home / "data"), "--port", str(self.port)]
-        with (self.home / "log").open("ab") as log:
-            self.process = subprocess.Popen([*command, *self.options], stdout=log, stderr=log)
-        for _ in range(600):
-            try:
-                urlopen(f"{self.url}/healthz", timeout=5).close()
-                return
-            except (URLError, OSError):
-                assert self.process.poll() is None, (self.home / "log").read_text()
-                time.sleep(0.1)
-        raise AssertionError((self.home / "log").read_text())
+    def restart(self) -> None:
+        """Kill it, and start it again on the same port."""
+        self.kill()
+        super().__init__(self.data, *self.options, "--port", self.port)
 
-    def stop(self, by=signal.SIGTERM) -> None:
-        self.process.send_signal(by)
-        self.process.wait(30)
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        status, answer = self.call(method, f"/v1{path}", body, headers)
+        assert status < 300, answer
+        return answer
 
-    def ask(self, method: str, path: str, body=None):
-        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {self.token}"} if self.token else {})
-        request = Request(f"{self.url}/v1{path}", None if body is None else json.dumps(body).encode(), headers, method=method)
-        with urlopen(request, timeout=60) as answer:
-            return json.loads(answer.read())
-
-    def create(self, name: str, classes=demo.CLASSES, rows: int = 0, first: int = 0) -> str:
-        """A stream with rows of the demo, and its path."""
+    def fill(self, name: str, rows: int = 0, classes: Sequence[str] = demo.CLASSES) -> str:
+        """Create a stream with rows of the demo, and return its path on the page."""
         path = f"/streams/{quote(name, safe='')}"
         self.ask("PUT", path, {"classes": list(classes)})
         if rows:
-            self.send(path, first, first + rows)
+            self.send(path, 0, rows)
         return path
 
     def send(self, path: str, first: int, last: int) -> list[dict]:
@@ -100,15 +81,14 @@ def browser():
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    server = Server(tmp_path_factory.mktemp("serve"))
-    yield server
-    server.stop()
+    with PageServer(tmp_path_factory.mktemp("serve") / "data") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
 def demo_path(server):
     """A stream with an event behind it, just before the rows in which two labelers change places."""
-    return server.create("forum", rows=demo.PAST_ROWS)
+    return server.fill("forum", rows=demo.PAST_ROWS)
 
 
 @contextmanager
@@ -146,7 +126,7 @@ def connected(tab) -> None:
 
 
 def test_the_list_of_streams_stays_fresh_without_a_reload(browser, server, demo_path):
-    path = server.create("second", rows=70)
+    path = server.fill("second", rows=70)
     with opened(browser, server) as tab:
         connected(tab)
         card = tab.locator(".stream", has=tab.get_by_role("link", name="second"))
@@ -154,7 +134,7 @@ def test_the_list_of_streams_stays_fresh_without_a_reload(browser, server, demo_
         tab.evaluate("window.kept = 1")
         server.send(path, 70, 95)
         card.get_by_text("95", exact=True).wait_for()
-        server.create("third")
+        server.fill("third")
         tab.get_by_role("link", name="third").click()
         tab.get_by_role("heading", name="Waiting for the first rows").wait_for()
         assert tab.url.endswith("/streams/third")
@@ -167,13 +147,15 @@ def test_the_list_of_streams_stays_fresh_without_a_reload(browser, server, demo_
 
 def drawn(tab, kind: str) -> int:
     """How many lines or bands of the first chart go somewhere."""
-    return tab.locator(".chart").first.locator(f"path.{kind}").evaluate_all(
-        "paths => paths.filter(path => (path.getAttribute('d') || '').length > 100).length"
+    return (
+        tab.locator(".chart")
+        .first.locator(f"path.{kind}")
+        .evaluate_all("paths => paths.filter(path => (path.getAttribute('d') || '').length > 100).length")
     )
 
 
 def test_a_stream_is_drawn_and_an_event_appears_at_once(browser, server):
-    path = server.create("live", rows=demo.PAST_ROWS)
+    path = server.fill("live", rows=demo.PAST_ROWS)
     before = server.ask("GET", path)["events"]
     with opened(browser, server, path) as tab:
         connected(tab)
@@ -194,6 +176,7 @@ def test_a_stream_is_drawn_and_an_event_appears_at_once(browser, server):
         row = demo.PAST_ROWS
         while not (events := server.send(path, row, row + 16)):
             row += 16
+        assert row < demo.PAST_ROWS + 60 * demo.ROWS_A_SECOND  # within a minute of the demo
         tab.wait_for_selector(f".events li:nth-child({before + 1})", timeout=2000)
         assert tab.locator(".events li p").first.text_content() == events[-1]["text"]
         until(tab, f"document.querySelectorAll('.plot .event rect').length === {before + 1}")
@@ -230,7 +213,7 @@ def test_values_under_the_pointer_and_by_keyboard(browser, server, demo_path):
 
 
 def test_many_labelers_colour_those_that_changed(browser, server):
-    path = server.create("twelve")
+    path = server.fill("twelve")
     votes = scenario("one-fails", n_rows=1600, n_labelers=12).votes.tolist()
     rows = [
         {"id": str(row), "votes": {f"labeler-{n}": demo.CLASSES[vote] for n, vote in enumerate(line)}}
@@ -256,7 +239,7 @@ def weights(tab) -> list[str]:
 
 
 def test_three_answers_by_keyboard_change_the_weights_and_undo_takes_them_back(browser, server):
-    path = server.create("review", rows=demo.PAST_ROWS)
+    path = server.fill("review", rows=demo.PAST_ROWS)
     before = server.ask("GET", path)["mixture"]
     with opened(browser, server, f"{path}#review") as tab:
         connected(tab)
@@ -347,7 +330,7 @@ def test_dark_by_system_and_by_button(browser, server, demo_path):
 
 def test_names_and_fields_are_text(browser, server):
     name = NASTY[0].replace("/", "|")  # a name is one part of an address
-    path = server.create(name, classes=CLASSES)
+    path = server.fill(name, classes=CLASSES)
     rows = []
     for row in range(1500):
         votes = demo_row(row)["votes"]
@@ -376,11 +359,10 @@ def guarded(tmp_path_factory):
     """A server that asks for tokens, with a stream."""
     home = tmp_path_factory.mktemp("guarded")
     tokens = {role: make_token(home / "tokens", role, role) for role in ("admin", "review", "read")}
-    server = Server(home, "--tokens", str(home / "tokens"))
-    server.tokens, server.token = tokens, tokens["admin"]
-    server.create("forum", rows=demo.PAST_ROWS)
-    yield server
-    server.stop()
+    with PageServer(home / "data", "--tokens", home / "tokens", token=tokens["admin"]) as server:
+        server.tokens = tokens
+        server.fill("forum", rows=demo.PAST_ROWS)
+        yield server
 
 
 def test_login_and_roles(browser, guarded):
@@ -414,9 +396,9 @@ def test_the_page_reconnects_by_itself(browser, guarded):
         tab.get_by_label("Token").fill(guarded.tokens["read"])
         tab.keyboard.press("Enter")
         connected(tab)
-        guarded.stop(signal.SIGKILL)
+        guarded.process.kill()
         tab.get_by_text("Not connected").wait_for()
-        guarded.start()
+        guarded.restart()
         guarded.send(path, rows, rows + 60)
         tab.wait_for_selector("#connection[data-state=live]", timeout=15_000)
         tab.locator(".tile", has_text="Rows").get_by_text(f"{rows + 60:,}", exact=True).wait_for()
@@ -424,7 +406,9 @@ def test_the_page_reconnects_by_itself(browser, guarded):
 
 @pytest.mark.parametrize("view", VIEWS, ids=["streams", "stream", "review"])
 def test_accessibility(browser, server, demo_path, view):
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe looks at the page; make install has it")
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe looks at the page; make install has it"
+    )
     with opened(browser, server, view.format(path=demo_path)) as tab:
         connected(tab)
         tab.wait_for_selector(VIEWS[view])
@@ -456,6 +440,23 @@ def contrast(front: str, back: str) -> float:
 
     light, dark = sorted((luminance(front), luminance(back)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
+
+
+def test_the_demo_feeds_itself(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with PageServer(tmp_path / "data", "--demo", "--port", port) as server:
+        for _ in range(200):
+            streams = server.ask("GET", "/streams")["streams"]
+            if streams and streams[0]["rows"] > 100:
+                break
+            time.sleep(0.1)
+        else:
+            raise AssertionError(server.read_log())
+        assert streams[0]["name"] == demo.STREAM
+        assert streams[0]["labelers"] == len(demo.LABELERS)
+    assert "Traceback" not in server.read_log()
 
 
 def test_the_files_of_the_page_are_small_and_name_no_other_host():

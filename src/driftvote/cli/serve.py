@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +28,7 @@ def serve(
     name: list[str] = typer.Option([], "--name", help="Another name of this machine in the header Host."),
     limit: list[str] = typer.Option([], "--limit", help="A limit: rows=1000. See docs/serve.md for all of them."),
     workers: int = typer.Option(4, "--workers", min=1, max=64, help="Threads that label and write."),
+    demo: bool = typer.Option(False, "--demo", help="Also feed a stream of its own, to see the page live."),
 ) -> None:
     """Serve streams of votes: labels, drift events, questions and a live page over HTTP.
 
@@ -38,6 +40,8 @@ def serve(
         raise MissingExtraError("driftvote serve needs a web server: pip install 'driftvote[serve]'")
     from driftvote.serve.server import run_service
 
+    if demo:
+        start_demo(port, tokens)
     run_service(
         ServeOptions(
             data=data,
@@ -49,6 +53,17 @@ def serve(
             limits=read_limits(limit),
         )
     )
+
+
+def start_demo(port: int, tokens: Path | None) -> None:
+    """Feed the demo's stream from a thread, as a client would."""
+    from driftvote.serve import demo
+
+    if port == 0 or tokens is not None:
+        raise DriftvoteError("--demo feeds a known port without tokens: leave out --tokens and --port 0")
+    url = f"http://127.0.0.1:{port}"
+    threading.Thread(target=demo.feed, args=(url,), daemon=True).start()
+    typer.echo(f"driftvote: open {url}/streams/{demo.STREAM}; two labelers change within a minute", err=True)
 
 
 def read_limits(given: list[str]) -> Limits:

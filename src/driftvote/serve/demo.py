@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
-from urllib.error import HTTPError, URLError
-from urllib.parse import quote
+from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import numpy as np
@@ -86,35 +84,35 @@ def make_row(row: int, at: datetime) -> dict[str, Any]:
     return {"id": f"m{row}", "time": at.isoformat(timespec="seconds"), "votes": votes, "data": data}
 
 
-def feed(url: str, token: str | None = None, running: Callable[[], bool] = lambda: True) -> None:
-    """Create the stream at `url` and send rows while `running()`; a server that is not up yet is waited for."""
-    path = f"/v1/streams/{quote(STREAM)}"
-    stream = None
-    while running() and stream is None:
-        stream = _send(url, token, "PUT", path, {"classes": CLASSES, "labelers": LABELERS})
-        stream = stream and _send(url, token, "GET", path)
-    row = int(stream["rows"]) if stream else 0
-    while running():
+def feed(url: str) -> None:
+    """Create the stream at `url` and send it rows for ever; a server that does not answer is waited for."""
+    path = f"{url}/v1/streams/{STREAM}"
+    row: int | None = None
+    while True:
+        if row is None:
+            stream = _send("PUT", path, {"classes": CLASSES})
+            row = stream and stream["rows"]
+            continue
         past = max(0, PAST_ROWS - row)
-        rows = min(100, past) if past else ROWS_A_SECOND // 4
+        rows = min(50, past) if past else ROWS_A_SECOND // 4
         now = datetime.now(timezone.utc)
-        ago = [timedelta(seconds=max(0, PAST_ROWS - row - n) / ROWS_A_SECOND) for n in range(rows)]
-        batch = [make_row(row + n, now - ago[n]) for n in range(rows)]
-        if _send(url, token, "POST", f"{path}/rows", {"rows": batch}) is not None:
-            row += rows
-        if not past:
-            time.sleep(rows / ROWS_A_SECOND)
+        ages = [max(0, past - n) / ROWS_A_SECOND for n in range(rows)]
+        batch = [make_row(row + n, now - timedelta(seconds=age)) for n, age in enumerate(ages)]
+        row = None if _send("POST", f"{path}/rows", {"rows": batch}) is None else row + rows
+        time.sleep(0.1 if past else rows / ROWS_A_SECOND)
 
 
-def _send(url: str, token: str | None, method: str, path: str, body: Any = None) -> Any:
-    """The server's answer, or None if it could not be reached; then a second has passed."""
-    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
-    request = Request(url + path, None if body is None else json.dumps(body).encode(), headers, method=method)
+def _send(method: str, url: str, body: Any = None) -> Any:
+    """The server's answer, or None after a second if it cannot be reached."""
+    data = None if body is None else json.dumps(body).encode()
     try:
-        with urlopen(request, timeout=30) as answer:
-            return json.loads(answer.read() or b"{}")
-    except HTTPError:
-        raise
-    except (URLError, OSError):
-        time.sleep(1)
-        return None
+        with urlopen(Request(url, data, {"Content-Type": "application/json"}, method=method), timeout=60) as answer:
+            return json.loads(answer.read())
+    except HTTPError as refusal:
+        refusal.close()
+        if refusal.code not in (404, 503):  # the stream was deleted, or the service is busy or stopping
+            raise
+    except OSError:  # not up yet, or stopped
+        pass
+    time.sleep(1)
+    return None
