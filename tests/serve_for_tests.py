@@ -19,17 +19,21 @@ NAMES = ["a", "b", "c", "d", "e", "f"]
 class Server:
     """A running service; a context manager that stops it."""
 
-    def __init__(self, data: Path, *options: Any, host: str = "127.0.0.1") -> None:
+    def __init__(self, data: Path, *options: Any, host: str = "127.0.0.1", port: int = 0) -> None:
         self.data = data
         data.parent.mkdir(parents=True, exist_ok=True)
         self.log = data.with_suffix(".log")
-        command = [sys.executable, "-m", "driftvote", "serve", "--data", data, "--port", 0, "--host", host, *options]
+        command = [sys.executable, "-m", "driftvote", "serve", "--data", data, "--port", port, "--host", host, *options]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=log, text=True)
+        self.port = port or self.wait()
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def wait(self) -> int:
+        """Wait until it listens, and return its port."""
         line = self.process.stdout.readline()
         assert line.startswith("driftvote serves http://"), (line, self.read_log())
-        self.port = int(line.rsplit(":", 1)[1].strip().strip("/"))
-        self.url = f"http://127.0.0.1:{self.port}"
+        return int(line.rsplit(":", 1)[1].strip().strip("/"))
 
     def __enter__(self) -> Server:
         return self

@@ -35,6 +35,7 @@ class Limits:
     read_seconds: float = 20.0  # for the headers of a request, and for each part of a body
     connections: int = 1_000
     listeners: int = 200  # connections that wait for events
+    snapshot_rows: int = 1 << 16  # between two snapshots: a fifth of a second to replay
 
 
 @dataclass(frozen=True, kw_only=True)

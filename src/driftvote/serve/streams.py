@@ -37,9 +37,6 @@ from driftvote.serve.bodies import SERVER_ID, BodyReader, RequestError, RowIn, m
 from driftvote.serve.store import MOST_POINTS, StoredRow, StreamStore, file_name, list_stores
 from driftvote.settings import REVIEW_BELOW
 
-SNAPSHOT_ROWS = 1 << 16
-"""Rows between two snapshots: a fifth of a second to replay, and less to write than the rows themselves."""
-
 TURN_ROWS = 10_000
 """Rows of a turn, beyond those of its first job: other streams wait for the end of a turn."""
 
@@ -579,7 +576,7 @@ class ServedStream:
         }
         self.store.set_fact("summary", self.summary)
         self.store.set_fact("counts", asdict(self.counts))
-        if self.n_rows - self._snapshot_at[0] >= SNAPSHOT_ROWS:
+        if self.n_rows - self._snapshot_at[0] >= self._limits.snapshot_rows:
             self.save_snapshot()
         self._drop_by_count()
 
