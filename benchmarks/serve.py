@@ -171,7 +171,10 @@ def measure_streams(service: Service, streams: int = 200, each: int = 10, size: 
     """How much longer the slowest of many streams takes than the median one, with all of them busy at once."""
     votes = votes_of(each * size, 2)
     paths = [service.create(f"many-{number}") for number in range(streams)]
-    jobs = [[(path, body_of(votes[first * size : (first + 1) * size], first * size)) for first in range(each)] for path in paths]
+    jobs = [
+        [(path, body_of(votes[first * size : (first + 1) * size], first * size)) for first in range(each)]
+        for path in paths
+    ]
     send(service.port, [one[:1] for one in jobs])
     begin = time.perf_counter()
     taken = send(service.port, [one[1:] for one in jobs])
@@ -220,8 +223,8 @@ def tables(found: dict[str, Any]) -> str:
         f" {LEAST_RATIO:.0%} | {yes(batches['ratio'] >= LEAST_RATIO)} |",
         f"| single rows, one stream, 16 clients | {single['a_second']:,.0f} rows/s | at least {LEAST_ROWS:.0f} |"
         f" {yes(single['a_second'] >= LEAST_ROWS)} |",
-        f"| the same, time of a request | median {single['median_ms']:.1f} ms, 99% under {single['p99_ms']:.1f} ms | p99"
-        f" under {MOST_P99_MS:.0f} ms | {yes(single['p99_ms'] < MOST_P99_MS)} |",
+        f"| the same, time of a request | median {single['median_ms']:.1f} ms, 99% under {single['p99_ms']:.1f} ms |"
+        f" p99 under {MOST_P99_MS:.0f} ms | {yes(single['p99_ms'] < MOST_P99_MS)} |",
         f"| {many['streams']} streams at once, batches of 20 | {many['a_second']:,.0f} rows/s; the slowest stream takes"
         f" {many['spread']:.2f} times as long as the median | at most {MOST_SPREAD:.0f} times |"
         f" {yes(many['spread'] <= MOST_SPREAD)} |",

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 pytest.importorskip("starlette")
+from prometheus_client.parser import text_string_to_metric_families
 
-from driftvote import AdaptiveLabelModel
+from driftvote import AdaptiveLabelModel, load
+from driftvote.client import Client, ServiceError
+from driftvote.errors import DriftvoteError
+from driftvote.serve.access import Gate, make_token
 
 from serve_for_tests import CLASSES, Server, make_rows
+from serve_fuzz import LIMITS, fuzz
+from serve_kill import kill_service
 
 
 @pytest.fixture(scope="module")
@@ -54,3 +71,471 @@ def test_the_same_rows_again_learn_nothing(server):
     status, answer = server.call("POST", f"{path}/rows", {"rows": [{**rows[0], "id": "new"}, other]})
     assert (status, answer["error"]["code"], answer["error"]["row"]) == (409, "other_votes", 1)
     assert server.call("GET", path)[1]["rows"] == 300
+
+
+def test_rows_without_an_id_get_one_and_bad_rows_are_refused_whole(server):
+    path, rows = server.create("refused"), make_rows(5)
+    assert [row["id"] for row in server.label(path, [{"votes": row["votes"]} for row in rows[:2]])["rows"]] == ["row:0", "row:1"]  # fmt: skip
+    cases = [
+        ({"votes": {"a": "maybe"}}, 422, "unknown_class"),
+        ({"votes": {}}, 422, "no_votes"),
+        ({"votes": {"a": ["safe"]}}, 422, "unknown_class"),
+        ({"votes": {"a": 1e999}}, 400, "not_json"),
+        ({"id": "row:7", "votes": {"a": "safe"}}, 422, "reserved_id"),
+        ({"id": "x" * 201, "votes": {"a": "safe"}}, 422, "name_too_long"),
+        ({"id": "m0", "votes": {"a": "safe"}}, 422, "repeated_id"),
+        ({"vote": {"a": "safe"}}, 422, "unknown_field"),
+        ({"time": [1], "votes": {"a": "safe"}}, 422, "bad_time"),
+        ({"data": {"x": "y" * 17_000}, "votes": {"a": "safe"}}, 413, "data_too_large"),
+        ({"votes": {f"n{n}": "safe" for n in range(201)}}, 422, "too_many_labelers"),
+    ]
+    for row, status, code in cases:
+        found, answer = server.call("POST", f"{path}/rows", {"rows": [rows[0], row]})
+        assert (found, answer["error"]["code"]) == (status, code), answer
+        assert status == 400 or answer["error"]["row"] == 1
+        assert answer["error"]["message"].count(" ") > 3
+    bodies = [b"", b"[]", b"{", b'{"rows": []}', b'{"rows": [{"votes": {"a": 1, "a": 2}}]}', b"\xff", b"[" * 100_000, b'{"rows": "\\ud800"}']  # fmt: skip
+    assert {server.call("POST", f"{path}/rows", body)[0] for body in bodies} <= {400, 422}
+    assert server.call("GET", path)[1]["rows"] == 2
+
+
+def test_a_labeler_joins_and_a_stream_with_declared_ones_refuses(server):
+    path, rows = server.create("joins"), make_rows(400)
+    for row in rows[:120]:
+        del row["votes"]["f"]
+    answers = server.label(path, rows[:100])["rows"] + server.label(path, rows[100:])["rows"]
+    assert shown(answers) == by_library(rows)[1]
+    path = server.create("closed", labelers=["a", "b", "c", "d", "e"])
+    status, answer = server.call("POST", f"{path}/rows", {"rows": rows[-1:]})
+    assert (status, answer["error"]["code"]) == (422, "unknown_labeler")
+
+
+def test_settings(server):
+    path = server.create("settings", labelers=["a", "b", "c"], keep_rows=10)
+    assert server.call("PUT", path, {"classes": CLASSES, "labelers": ["a", "b", "c"], "keep_rows": 10})[0] == 200
+    status, answer = server.call("PUT", path, {"classes": CLASSES, "labelers": ["a", "b", "c"], "keep_rows": 11})
+    assert (status, answer["error"]["code"]) == (409, "other_settings")
+    for settings, code in [
+        ({}, "no_classes"),
+        ({"classes": ["a"]}, "bad_setting"),
+        ({"classes": CLASSES, "colour": 1}, "unknown_field"),
+        ({"classes": CLASSES, "estimator": "magic"}, "bad_setting"),
+        ({"classes": [str(n) for n in range(201)]}, "too_many_classes"),
+        ({"classes": CLASSES, "windows": [1 << 40]}, "bad_setting"),
+        ({"classes": CLASSES, "keep_rows": 0}, "bad_setting"),
+    ]:
+        status, answer = server.call("PUT", "/v1/streams/other", settings)
+        assert (status, answer["error"]["code"]) == (422, code), answer
+    assert server.call("GET", "/v1/streams/other")[0] == 404
+
+
+def test_names_are_no_paths(server, tmp_path):
+    for name in ("..", ".", "a b", "é", "%2e%2e", "con", "x" * 200, "'; drop table rows; --"):
+        path = server.create(name)
+        assert server.label(path, make_rows(1))["rows"][0]["label"] in CLASSES
+        assert server.call("GET", path)[1]["name"] == name
+    files = {path.name for path in (server.data / "streams").iterdir()}
+    assert all(len(name.partition(".")[0]) == 40 for name in files)
+    assert server.call("PUT", "/v1/streams/a%2Fb", {"classes": CLASSES})[0] == 404
+    assert server.call("PUT", "/v1/streams/" + "x" * 201, {"classes": CLASSES})[0] == 422
+    assert server.call("GET", "/page/%2e%2e/app.py")[0] == 404
+
+
+def test_predict_row_and_exports(server, tmp_path):
+    path, rows = server.create("exports"), make_rows(500)
+    assert server.call("POST", f"{path}/predict", {"rows": rows[:1]})[1]["error"]["code"] == "no_rows"
+    answers = server.label(path, rows)["rows"]
+    model = AdaptiveLabelModel(classes=CLASSES)
+    model.label_stream([row["votes"] for row in rows])
+    new = make_rows(20, seed=5, prefix="new")
+    predicted = server.call("POST", f"{path}/predict", {"rows": new})[1]
+    labels, proba = model.predict([row["votes"] for row in new], return_probs=True)
+    assert [row["label"] for row in predicted["rows"]] == labels.tolist()
+    assert [row["probability"] for row in predicted["rows"]] == proba.max(axis=1).tolist()
+    row = server.call("GET", f"{path}/rows/m7")[1]
+    assert row | answers[7] == row
+    assert (row["votes"], row["data"], row["time"]) == (rows[7]["votes"], rows[7]["data"], rows[7]["time"])
+    assert {vote["labeler"] for vote in row["explanation"]["votes"]} == set(rows[7]["votes"])
+    assert server.call("GET", f"{path}/rows/nobody")[0] == 404
+    lines = list(csv.DictReader(server.call("GET", f"{path}/labels.csv")[1].decode().splitlines()))
+    assert [(line["id"], line["label"] or None, float(line["probability"])) for line in lines] == [(one["id"], one["label"], one["probability"]) for one in answers]  # fmt: skip
+    (tmp_path / "l.parquet").write_bytes(server.call("GET", f"{path}/labels.parquet")[1])
+    assert pq.read_table(tmp_path / "l.parquet")["id"].to_pylist() == [row["id"] for row in rows]
+    (tmp_path / "s.npz").write_bytes(server.call("GET", f"{path}/state")[1])
+    assert load(tmp_path / "s.npz").update(new[0]["votes"]).probability == model.update(new[0]["votes"]).probability
+
+
+def test_lines_of_json_are_answered_line_by_line(server):
+    path, rows = server.create("lines"), make_rows(2500, fails_at=700)
+    body = b"\n".join(json.dumps(row).encode() for row in rows)
+    kind = {"Content-Type": "application/x-ndjson"}
+    text = server.call("POST", f"{path}/rows", body, kind)[1]
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert shown([line for line in lines if "id" in line]) == by_library(rows)[1]
+    assert [line["event"]["labelers"] for line in lines if "event" in line] == [["a"]]
+    more = make_rows(1500, seed=2, prefix="n")
+    more[1200]["votes"]["a"] = "maybe"
+    text = server.call("POST", f"{path}/rows", b"\n".join(json.dumps(row).encode() for row in more), kind)[1]
+    *taken, error = [line for line in map(json.loads, text.splitlines()) if "event" not in line]
+    assert (len(taken), error["error"]["code"], error["error"]["row"]) == (1000, "unknown_class", 1200)
+    assert server.call("GET", path)[1]["rows"] == 3500
+
+
+def test_questions_answers_and_undo(server, tmp_path):
+    path, rows = server.create("review"), disputed_rows(3000)
+    server.label(path, rows)
+    model = AdaptiveLabelModel(classes=CLASSES)
+    model.label_stream([row["votes"] for row in rows])
+    found = server.call("GET", f"{path}/questions?n=3")[1]
+    assert [one["row"] for one in found["questions"]] == [one.row for one in model.ask(3)]
+    assert len(found["questions"]) == 3
+    before = server.call("GET", f"{path}/state")[1]
+    ids = [one["id"] for one in found["questions"]]
+    body = {"answers": [{"id": one, "class": "unsafe"} for one in ids]}
+    status, answer = server.call("POST", f"{path}/feedback", body)
+    assert (status, answer["accepted"]) == (200, 3)
+    model.feedback({one["row"]: "unsafe" for one in found["questions"]})
+    assert answer["mixture"] == {one.name: round(one.weight, 4) for one in model.label_models}
+    assert answer["mixture"] != answer["mixture_before_answers"]
+    again = server.call("POST", f"{path}/feedback", body)[1]
+    assert (again["mixture"], again["changed"]["labels_moved"]) == (answer["mixture"], 0)
+    view = server.call("GET", path)[1]["answers"]
+    assert (view["count"], {one["id"] for one in view["last"]}) == (3, set(ids))
+    assert isinstance(view["labels_moved"], int)
+    more = disputed_rows(100, seed=1, prefix="later")
+    assert shown(server.label(path, more)["rows"]) == step_shown(model, more)
+    # Taken back, the answers were never given.
+    for one in ids:
+        assert server.call("DELETE", f"{path}/feedback/{one}")[0] == 200
+    assert server.call("DELETE", f"{path}/feedback/{ids[0]}")[0] == 404
+    never = AdaptiveLabelModel(classes=CLASSES)
+    never.label_stream([row["votes"] for row in [*rows, *more]])
+    (tmp_path / "s.npz").write_bytes(server.call("GET", f"{path}/state")[1])
+    assert same_state(load(tmp_path / "s.npz"), never)
+    assert before != server.call("GET", f"{path}/state")[1]
+    last = disputed_rows(50, seed=2, prefix="last")
+    assert shown(server.label(path, last)["rows"]) == step_shown(never, last)
+    for answers, status, code in [
+        ([{"id": "nobody", "class": "safe"}], 404, "unknown_row"),
+        ([{"id": ids[0], "class": "maybe"}], 422, "unknown_class"),
+        ([{"id": ids[0], "class": None}], 422, "unknown_class"),
+        ([], 422, "no_answers"),
+        ([{"id": ids[0], "class": "safe"}] * 2, 422, "repeated_id"),
+    ]:
+        found = server.call("POST", f"{path}/feedback", {"answers": answers})
+        assert (found[0], found[1]["error"]["code"]) == (status, code)
+    assert server.call("GET", path)[1]["answers"]["count"] == 0
+
+
+def disputed_rows(n_rows, seed=0, prefix="m"):
+    """Three labelers that share a blind spot, and two that do not."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for row in range(n_rows):
+        truth = int(rng.random() < 0.4)
+        shared = truth if rng.random() < 0.7 else 1 - truth
+        votes = {name: CLASSES[shared if rng.random() < 0.95 else 1 - shared] for name in "abc"}
+        votes |= {name: CLASSES[truth if rng.random() < 0.85 else 1 - truth] for name in "de"}
+        rows.append({"id": f"{prefix}{row}", "votes": votes})
+    return rows
+
+
+def step_shown(model, rows):
+    out = model.label_stream([row["votes"] for row in rows])
+    return list(zip(out.labels.tolist(), out.probability.tolist(), out.windows.tolist(), strict=True))
+
+
+def same_state(one, other):
+    (header, arrays), (header_2, arrays_2) = one.to_state(), other.to_state()
+    return header == header_2 and arrays.keys() == arrays_2.keys() and all((arrays[k] == arrays_2[k]).all() for k in arrays)  # fmt: skip
+
+
+def test_events_come_as_they_happen(server):
+    path, rows = server.create("live"), make_rows(1500, fails_at=700)
+    streams, connections = {}, []
+    for name, where in (("live", f"{path}/live"), ("events", f"{path}/events"), ("all", "/v1/live")):
+        connection = server.connect(timeout=20)
+        connections.append(connection)
+        connection.request("GET", where, headers={"Accept": "text/event-stream"})
+        streams[name] = connection.getresponse()
+        assert streams[name].getheader("content-type") == "text/event-stream"
+    server.label(path, rows[:500])
+    server.label(path, rows[500:])
+    seen: dict[str, list] = {}
+    while "drift" not in seen or "point" not in seen or seen["stream"][-1]["rows"] < 1500:
+        event, data = read_event(streams["live"])
+        seen.setdefault(event, []).append(data)
+    assert seen["drift"][0]["labelers"] == ["a"]
+    assert seen["stream"][-1]["labelers"][0]["changed"]
+    assert seen["stream"][-1]["verdict"] == seen["drift"][0]["text"]
+    assert read_event(streams["events"]) == ("drift", seen["drift"][0])
+    assert read_event(streams["all"])[0] == "streams"
+    timeline = server.call("GET", f"{path}/timeline?points=20")[1]
+    assert 10 <= len(timeline["points"]) <= 20
+    last = timeline["points"][-1]
+    assert last["accuracies"]["a"][1] <= last["accuracies"]["a"][0] <= last["accuracies"]["a"][2]
+    assert timeline["events"] == seen["drift"]
+    for response, connection in zip(streams.values(), connections, strict=True):
+        response.close()
+        connection.close()
+
+
+def read_event(response):
+    """The next server-sent event: its name and its data."""
+    event = None
+    while True:
+        line = response.readline().decode().rstrip("\n")
+        if line.startswith("event: "):
+            event = line[7:]
+        elif line.startswith("data: "):
+            return event, json.loads(line[6:])
+
+
+def test_two_hundred_requests_at_once_are_one_stream(server):
+    path, rows = server.create("threads"), make_rows(200)
+    with ThreadPoolExecutor(16) as pool:
+        answers = [one["rows"][0] for one in pool.map(lambda row: server.label(path, [row]), rows)]
+    order = sorted(range(200), key=lambda place: answers[place]["row"])
+    assert [answers[place]["row"] for place in order] == list(range(200))
+    assert shown([answers[place] for place in order]) == by_library([rows[place] for place in order])[1]
+
+
+def test_every_route_is_described(server):
+    described = server.call("GET", "/openapi.json")[1]["paths"]
+    from driftvote.serve.app import ENDPOINTS
+
+    assert sum(len(methods) for methods in described.values()) == len(ENDPOINTS) >= 27
+    page = server.call("GET", "/docs")[1].decode()
+    for one in ENDPOINTS:
+        path = one.path.replace(":path", "")
+        assert one.summary
+        assert one.method.lower() in described[path]
+        assert f"{one.method} {one.path}" in page
+    for path in ("/docs", "/"):
+        connection = server.connect()
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        answer.read()
+        assert "default-src 'none'" in answer.getheader("content-security-policy")
+        assert answer.getheader("x-content-type-options") == "nosniff"
+        connection.close()
+
+
+def test_metrics_and_health(server):
+    path = server.create("metrics")
+    server.label(path, make_rows(30))
+    text = server.call("GET", "/metrics")[1].decode()
+    assert 'driftvote_rows_total{stream="metrics"} 30.0' in text
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    accuracies = [s for s in families["driftvote_labeler_accuracy"].samples if s.labels["stream"] == "metrics"]
+    assert {sample.labels["labeler"] for sample in accuracies} == set("abcdef")
+    assert server.call("GET", "/healthz")[0] == 200
+    log = [json.loads(line) for line in server.read_log().splitlines()]
+    assert any(line.get("route") == "/v1/streams/{name}/rows" and line.get("rows") == 30 for line in log)
+    assert "message 1" not in server.read_log()
+
+
+def test_other_sites_are_refused(server):
+    path = server.create("sites")
+    for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}):  # fmt: skip
+        status, answer = server.call("POST", f"{path}/rows", {"rows": make_rows(1)}, headers)
+        assert (status, answer["error"]["code"]) in ((403, "wrong_host"), (403, "other_site")), headers
+    assert server.call("GET", "/v1/streams", headers={"Host": "evil.example"})[0] == 403
+    assert server.call("POST", f"{path}/rows", {"rows": make_rows(1)}, {"Content-Type": "text/plain"})[0] == 415
+    same = {"Origin": server.url, "Host": f"127.0.0.1:{server.port}"}
+    assert server.call("POST", f"{path}/rows", {"rows": make_rows(1)}, same)[0] == 200
+
+
+def test_a_deleted_stream_is_gone(server):
+    path = server.create("gone")
+    server.label(path, make_rows(10))
+    assert server.call("DELETE", path)[1]["error"]["code"] == "confirm"
+    assert server.call("DELETE", f"{path}?confirm=gone")[1] == {"deleted": "gone", "rows": 10}
+    assert server.call("GET", path)[0] == 404
+    server.create("gone", labelers=["a", "b", "c"])
+    assert server.call("GET", path)[1]["rows"] == 0
+
+
+# -- servers of their own ------------------------------------------------------------------------
+
+
+def test_restarts_backup_and_retention(tmp_path):
+    rows = make_rows(3000, fails_at=700)
+    expected = by_library(rows)[1]
+    with Server(tmp_path / "data", "--limit", "snapshot_rows=800") as server:
+        path, kept = server.create("s"), server.create("kept", keep_rows=300)
+        answers = [server.label(path, rows[n : n + 500])["rows"] for n in (0, 500)]
+        first = server.label(kept, rows[:1000])["rows"]
+        done = subprocess.run([sys.executable, "-m", "driftvote", "serve", "backup", tmp_path / "data", tmp_path / "copy"], capture_output=True, text=True, check=False)  # fmt: skip
+        assert done.stdout.startswith("copied 2 streams"), done.stderr
+        second = subprocess.run([sys.executable, "-m", "driftvote", "serve", "--data", tmp_path / "data", "--port", "0"], capture_output=True, text=True, check=False)  # fmt: skip
+        assert (second.returncode, second.stderr.count("another process serves this folder")) == (2, 1)
+        assert server.stop() == 0
+    with Server(tmp_path / "data", "--limit", "snapshot_rows=800") as server:
+        answers.append(server.label(path, rows[1000:2000])["rows"])
+        view = server.call("GET", kept)[1]
+        assert (view["rows"], 300 <= view["rows_stored"] <= 500) == (1000, True)
+        assert server.call("GET", f"{kept}/rows/m0")[0] == 404
+        for begin in range(1000, 3000, 250):
+            first += server.label(kept, rows[begin : begin + 250])["rows"]
+        server.kill()
+    with Server(tmp_path / "data") as server:
+        answers.append(server.label(path, rows[2000:])["rows"])
+        assert 300 <= server.call("GET", kept)[1]["rows_stored"] <= 500
+        more = make_rows(100, seed=3, prefix="z")
+        first += server.label(kept, more)["rows"]
+    assert shown([row for part in answers for row in part]) == expected
+    assert shown(first) == by_library(rows + more)[1]
+    with Server(tmp_path / "copy") as server:
+        assert shown(server.label(path, rows[1000:])["rows"]) == expected[1000:]
+
+
+def test_tokens(tmp_path):
+    file, tokens = tmp_path / "tokens", {}
+    for role in ("read", "review", "write", "admin"):
+        tokens[role] = make_token(file, role, f"my-{role}")
+    assert not any(token in file.read_text() for token in tokens.values())
+    with Server(tmp_path / "data", "--tokens", file, host="0.0.0.0") as server:
+        by = {role: {"Authorization": f"Bearer {token}"} for role, token in tokens.items()}
+        from driftvote.serve.app import ENDPOINTS
+
+        for one in ENDPOINTS:  # without a token, and with a wrong one, nothing of the streams answers
+            path = one.path.replace("{file:path}", "page.js").replace("{name}", "s").replace("{id:path}", "m1").replace("{kind}", "csv")  # fmt: skip
+            for headers in ({}, {"Authorization": "Bearer dv_wrong"}, {"Cookie": "driftvote_token=dv_wrong"}):
+                status = server.call(one.method, path, {} if one.method in ("PUT", "POST") else None, headers)[0]
+                assert (status == 401) == (one.needs is not None or (path == "/v1/session" and one.method == "POST")), (one, status)  # fmt: skip
+        assert server.call("GET", "/healthz")[0] == 200
+        body, rows = {"classes": CLASSES}, {"rows": make_rows(20)}
+        answer = {"answers": [{"id": "m1", "class": "safe"}]}
+        requests = [
+            ("PUT", "/v1/streams/s", body, {"write", "admin"}),
+            ("POST", "/v1/streams/s/rows", rows, {"write", "admin"}),
+            ("POST", "/v1/streams/s/feedback", answer, {"review", "admin"}),
+            ("GET", "/v1/streams/s", None, {"read", "review", "admin"}),
+            ("GET", "/metrics", None, {"read", "review", "admin"}),
+            ("DELETE", "/v1/streams/s?confirm=s", None, {"admin"}),
+        ]
+        for method, path, content, allowed in requests:
+            for role in ("write", "read", "review", "admin"):
+                status = server.call(method, path, content, by[role])[0]
+                assert status == (403 if role not in allowed else status), (method, path, role)
+                assert status < 300 or role not in allowed
+        check_session(server, tokens)
+        make_token(file, "read", "newcomer")
+        lines = file.read_text().splitlines()
+        file.write_text("\n".join(line for line in lines if "my-read" not in line) + "\n")
+        server.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: server.call("GET", "/v1/streams", None, by["read"])[0] == 401)
+        assert server.call("GET", "/v1/streams", None, by["admin"])[0] == 200
+        assert not any(token in server.read_log() for token in tokens.values())
+
+
+def check_session(server, tokens):
+    status, answer = server.call("POST", "/v1/session", {"token": tokens["review"]})
+    assert (status, answer["role"], answer["tokens"]) == (200, "review", True)
+    assert server.call("POST", "/v1/session", {"token": tokens["write"]})[0] == 403
+    assert server.call("POST", "/v1/session", {"token": "dv_no"})[0] == 401
+    connection = server.connect()
+    connection.request(
+        "POST", "/v1/session", json.dumps({"token": tokens["admin"]}), {"Content-Type": "application/json"}
+    )
+    response = connection.getresponse()
+    csrf = json.loads(response.read())["csrf"]
+    cookie = response.getheader("set-cookie")
+    connection.close()
+    assert {"HttpOnly", "SameSite=strict"} <= set(cookie.split("; "))
+    by_cookie = {"Cookie": cookie.partition(";")[0]}
+    assert server.call("GET", "/v1/session", None, by_cookie)[1] == {"tokens": True, "role": "write", "csrf": csrf}
+    body = {"classes": CLASSES}
+    assert server.call("PUT", "/v1/streams/c", body, by_cookie)[1]["error"]["code"] == "csrf"
+    assert server.call("PUT", "/v1/streams/c", body, by_cookie | {"X-CSRF-Token": csrf[:-1] + "!"})[0] == 403
+    assert server.call("PUT", "/v1/streams/c", body, by_cookie | {"X-CSRF-Token": csrf})[0] == 201
+    assert (
+        server.call("PUT", "/v1/streams/c", body, by_cookie | {"X-CSRF-Token": csrf, "Origin": "http://evil"})[0] == 403
+    )
+
+
+def wait_until(holds, seconds=20.0):
+    until = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--host", "0.0.0.0"], "needs tokens: make one with"),
+        (["--tokens", "nothing"], "nothing: there is no such file"),
+        (["--limit", "colour=3"], "there is no limit 'colour'"),
+        (["--limit", "rows=x"], "write a number, such as rows=10000"),
+        (["--host", "203.0.113.1", "--tokens", "{tokens}"], "on 203.0.113.1: "),
+        (["token", "--tokens", "t", "--role", "king", "--name", "me"], "'king' is no role"),
+        (["backup", "nowhere", "copy"], "this is not the data folder"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path, arguments, message):
+    make_token(tmp_path / "tokens", "read", "me")
+    words = [word.format(tokens=tmp_path / "tokens") for word in arguments]
+    done = subprocess.run([sys.executable, "-m", "driftvote", "serve", *words], cwd=tmp_path, capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_file_of_tokens_that_others_may_write_to_is_refused(tmp_path):
+    make_token(tmp_path / "tokens", "read", "me")
+    (tmp_path / "tokens").chmod(0o666)
+    with pytest.raises(DriftvoteError, match="others may write"):
+        Gate(tmp_path / "tokens")
+
+
+def test_the_client_sends_again_what_was_not_answered(server):
+    with Client(server.url) as client:
+        client.create("by-client", classes=CLASSES)
+        rows = [{"votes": row["votes"]} for row in make_rows(300, fails_at=100)]
+        answers = list(client.label_all("by-client", rows, size=70))
+        assert shown(answers) == by_library(rows)[1]
+        assert client.row("by-client", answers[3]["id"])["row"] == 3
+        client.feedback("by-client", {answers[3]["id"]: "safe"})
+        assert client.stream("by-client")["answers"]["count"] == 1
+        assert client.take_back("by-client", answers[3]["id"])["accepted"] == 1
+        assert client.predict("by-client", rows[:2])["rows"][0]["label"] in CLASSES
+        assert client.events("by-client") == []
+        assert isinstance(client.questions("by-client", 2), list)
+        assert "by-client" in [one["name"] for one in client.streams()]
+        with pytest.raises(ServiceError, match="not one of|is not a vote") as refused:
+            client.label("by-client", [{"votes": {"a": "maybe"}}])
+        assert (refused.value.status, refused.value.row) == (422, 0)
+        client.delete("by-client")
+    with Client("http://127.0.0.1:9", patience=0.2) as client, pytest.raises(ServiceError, match="does not answer"):
+        client.streams()
+
+
+def test_killed_under_load_nothing_answered_is_lost(tmp_path):
+    found = kill_service(3, seed=5, folder=tmp_path, spare=0.3)
+    assert found["rows"] > 100
+
+
+def test_hostile_requests(tmp_path):
+    with Server(tmp_path / "data", *LIMITS) as server:
+        counts = fuzz(server, 300, seed=3)
+        assert counts[422] > 10
+        check_limits(server)
+        assert server.stop() == 0
+
+
+def check_limits(server):
+    path = server.create("limits")
+    status, answer = server.call("POST", f"{path}/rows", b'{"rows": [' + b" " * 200_000)
+    assert (status, answer["error"]["code"]) == (413, "too_large")
+    status, answer = server.call("POST", f"{path}/rows", {"rows": [{"votes": {"a": "safe"}}] * 501})
+    assert (status, answer["error"]["code"]) == (413, "too_many_rows")
+    statuses = [server.call("PUT", f"/v1/streams/more{n}", {"classes": CLASSES})[0] for n in range(70)]
+    assert statuses[-1] == 403
+    # A client that stops in the middle of its headers or of its body is not waited for.
+    head = f"POST {path}/rows HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n".encode()
+    for text in (head, head + b"Content-Length: 100\r\n\r\n{"):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as slow:
+            slow.sendall(text)
+            assert slow.recv(1000) == b"" if text == head else b" 408 " in slow.recv(1000)[:20]
