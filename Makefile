@@ -8,7 +8,8 @@ JOBS ?= 2
 
 .PHONY: help install demo serve-demo test test-jit test-nojit test-bare coverage check format golden picture clean docs reproduce \
 	test-spark test-spark-kill bench-spark bench-spark-state bench bench-quick bench-check bench-peers bench-files quality \
-	quality-ablation committee events-bench bands watch-bench fuzz kill
+	quality-ablation committee events-bench bands watch-bench fuzz kill \
+	serve-bench serve-fuzz serve-kill
 
 help:  ## what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -127,6 +128,15 @@ fuzz: $(VENV)/.dev  ## damaged and hostile input against everything that reads, 
 
 kill: $(VENV)/.dev  ## label --state and watch killed at KILLS=200 random moments each; no row lost, twice or different
 	$(BIN)/python tests/kill.py --kills $(or $(KILLS),200) $(if $(SEED),--seed $(SEED))
+
+serve-bench: $(VENV)/.dev  ## the service under load, some minutes; writes the table of docs/serve.md
+	$(BIN)/python -m benchmarks.serve
+
+serve-fuzz: $(VENV)/.dev  ## hostile requests to the service, REQUESTS=5000
+	PYTHONPATH=tests $(BIN)/python tests/serve_fuzz.py --requests $(or $(REQUESTS),5000) $(if $(SEED),--seed $(SEED))
+
+serve-kill: $(VENV)/.dev  ## the service killed KILLS=50 times under load; nothing answered lost, twice or different
+	PYTHONPATH=tests $(BIN)/python tests/serve_kill.py --kills $(or $(KILLS),50) $(if $(SEED),--seed $(SEED))
 
 watch-bench: $(VENV)/.dev  ## latency, memory and kills of driftvote watch, some minutes; writes the tables of docs/watch.md
 	$(BIN)/python -m benchmarks.watch

@@ -1,7 +1,7 @@
 """`Client`: a driftvote service from Python, with the standard library alone.
 
 Requests are tried again when the service cannot be reached, is restarted or is busy. That is safe: rows get an id
-before they are sent, and a row whose id is in the stream already is answered from the store and learned from no second time.
+before they are sent, and a row whose id is in the stream already is answered from the store and not learned from again.
 """
 
 from __future__ import annotations
