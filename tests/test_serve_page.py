@@ -106,7 +106,7 @@ def opened(browser, server, path="/", size=LAPTOP, scheme="light", complaints=()
     tab.on("dialog", lambda dialog: (seen.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     tab.on("request", lambda request: None if request.url.startswith(server.url) else seen.append(request.url))
     tab.goto(server.url + path)
-    tab.wait_for_selector("html[data-ready=yes]")
+    tab.wait_for_selector("html[data-ready=yes], main.docs")
     yield tab
     context.close()
     assert [one for one in seen if not any(known in one for known in complaints)] == []
@@ -154,6 +154,11 @@ def drawn(tab, kind: str) -> int:
     )
 
 
+def shown_times(text: str) -> str:
+    """A sentence with its times as the page writes them."""
+    return text.replace("T00:00:00+00:00", " 00:00:00")
+
+
 def test_a_stream_is_drawn_and_an_event_appears_at_once(browser, server):
     path = server.fill("live", rows=demo.PAST_ROWS)
     before = server.ask("GET", path)["events"]
@@ -169,7 +174,7 @@ def test_a_stream_is_drawn_and_an_event_appears_at_once(browser, server):
         assert sorted(name for name in demo.LABELERS for end in ends if end.startswith(name)) == sorted(demo.LABELERS)
         # A verdict, and the table as the server has it.
         stream = server.ask("GET", path)
-        assert tab.locator(".verdict").text_content() == stream["verdict"]
+        assert tab.locator(".verdict").text_content() == shown_times(stream["verdict"])
         shown = tab.locator(".labelers .value b").all_text_contents()
         assert shown == [f"{100 * one['accuracy']:.0f}%" for one in stream["labelers"]]
 
@@ -178,7 +183,7 @@ def test_a_stream_is_drawn_and_an_event_appears_at_once(browser, server):
             row += 16
         assert row < demo.PAST_ROWS + 60 * demo.ROWS_A_SECOND  # within a minute of the demo
         tab.wait_for_selector(f".events li:nth-child({before + 1})", timeout=2000)
-        assert tab.locator(".events li p").first.text_content() == events[-1]["text"]
+        assert tab.locator(".events li p").first.text_content() == shown_times(events[-1]["text"])
         until(tab, f"document.querySelectorAll('.plot .event rect').length === {before + 1}")
         until(tab, "document.getElementById('announce').textContent.includes('judge-fast')")
         # The labeler is marked in the table, and drawn strongly.
@@ -287,7 +292,7 @@ def test_three_answers_by_keyboard_change_the_weights_and_undo_takes_them_back(b
 
 
 # What each view shows when it is complete.
-VIEWS = {"/": ".stream", "{path}": ".labelers td", "{path}#review": ".answer"}
+VIEWS = {"/": ".stream", "{path}": ".labelers td", "{path}#review": ".answer", "/docs": ".docs .card"}
 
 
 def test_a_phone_scrolls_down_only(browser, server, demo_path):
@@ -305,7 +310,7 @@ def test_a_phone_scrolls_down_only(browser, server, demo_path):
             sizes = tab.locator("main button:visible, header button:visible").evaluate_all(
                 "all => all.map(one => one.getBoundingClientRect().height)"
             )
-            assert min(sizes) >= 24
+            assert min(sizes, default=24) >= 24
 
 
 def lightness(tab) -> float:
@@ -338,7 +343,7 @@ def test_names_and_fields_are_text(browser, server):
         rows.append({"id": f"<i>{row}</i>", "time": "<b>now</b>", "votes": named, "data": {NASTY[1]: NASTY[0] * 3}})
     server.ask("POST", f"{path}/rows", {"rows": rows})
     with opened(browser, server, size=PHONE) as tab:
-        for view, complete in VIEWS.items():
+        for view, complete in list(VIEWS.items())[:3]:
             tab.goto("about:blank")
             tab.goto(server.url + view.format(path=path))
             tab.get_by_text(name).first.wait_for()
@@ -404,13 +409,12 @@ def test_the_page_reconnects_by_itself(browser, guarded):
         tab.locator(".tile", has_text="Rows").get_by_text(f"{rows + 60:,}", exact=True).wait_for()
 
 
-@pytest.mark.parametrize("view", VIEWS, ids=["streams", "stream", "review"])
+@pytest.mark.parametrize("view", VIEWS, ids=["streams", "stream", "review", "docs"])
 def test_accessibility(browser, server, demo_path, view):
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="axe looks at the page; make install has it"
     )
     with opened(browser, server, view.format(path=demo_path)) as tab:
-        connected(tab)
         tab.wait_for_selector(VIEWS[view])
         for scheme in ("light", "dark"):
             tab.emulate_media(color_scheme=scheme)

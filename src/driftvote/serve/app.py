@@ -727,22 +727,20 @@ async def get_openapi(call: Call) -> Response:
 
 
 async def get_docs(call: Call) -> Response:
-    lines = []
+    parts = []
     for one in ENDPOINTS:
-        examples = "".join(
-            f"<dt>{name}</dt><dd><code>{html.escape(text)}</code></dd>"
-            for name, text in (("query", one.query), ("body", one.body), ("answer", one.answer))
-            if text
-        )
-        lines.append(
-            f"<h2><code>{one.method} {html.escape(one.path)}</code></h2><p>{html.escape(one.summary)}"
-            f" Needs the right to: {one.needs or 'nothing'}.</p><dl>{examples}</dl>"
-        )
-    text = (
-        '<!doctype html><html lang="en"><meta charset="utf-8"><title>driftvote serve: HTTP interface</title>'
-        f'<h1>driftvote serve {__version__}</h1><p>The same for programs: <a href="/openapi.json">openapi.json</a>.</p>'
-        + "".join(lines)
-    )
+        path = re.sub(r"{(\w+):\w+}", r"{\1}", one.path)
+        right = f"needs the right to {one.needs}" if one.needs else "open to all"
+        parts += [
+            f'<section class="card"><h2><code><b>{one.method}</b> {html.escape(path)}</code></h2>',
+            f'<p>{html.escape(one.summary)} <span class="chip">{right}</span></p>',
+        ]
+        examples = [(name, text) for name in ("query", "body", "answer") if (text := getattr(one, name))]
+        lines = [f"<dt>{name}</dt><dd><pre><code>{html.escape(text)}</code></pre></dd>" for name, text in examples]
+        parts += ["<dl>", *lines, "</dl>"] if lines else []
+        parts.append("</section>\n")
+    text = (PAGE / "docs.html").read_text("utf-8")
+    text = text.replace("<!-- version -->", __version__).replace("<!-- endpoints -->", "".join(parts))
     return Response(text, 200, media_type="text/html")
 
 

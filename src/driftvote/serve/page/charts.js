@@ -114,7 +114,7 @@ export class Chart {
       parts.push(s("text", { class: "tick", x: xOf(row), y: height - 4, "text-anchor": "middle" }, compact(row)));
     }
     parts.push(s("text", { class: "tick", x: left - 8, y: height - 4, "text-anchor": "end" }, "row"));
-    parts.push(...this.drawStacks(stacks), ...this.drawLines(lines), ...this.drawEvents(picture.events ?? [], xOf, numbered));
+    parts.push(...this.drawStacks(stacks), ...this.drawEvents(picture.events ?? [], xOf, numbered), ...this.drawLines(lines));
     if (ends) parts.push(...this.drawEnds(lines, stacks, longest, figures));
     this.cursor = s("g", { class: "cursor" });
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -147,7 +147,7 @@ export class Chart {
     });
   }
 
-  // A line where each change began, with the number that it has in the list of events.
+  // A line where each change began, shaded until it was noticed, with its number in the list of events.
   drawEvents(events, xOf, numbered) {
     const { left, right, top, bottom } = this.frame;
     let last = -Infinity;
@@ -155,7 +155,9 @@ export class Chart {
       .filter((event) => xOf(event.since_row) >= left && xOf(event.since_row) <= right)
       .map((event) => {
         const x = xOf(event.since_row);
-        const mark = s("g", { class: "event" }, s("title", {}, event.text), s("path", { d: `M${x},${numbered ? 20 : top}V${bottom}` }));
+        const noticed = Math.min(right, xOf(event.row));
+        const shade = s("path", { class: "shade", d: `M${x},${top}H${noticed}V${bottom}H${x}Z` });
+        const mark = s("g", { class: "event" }, s("title", {}, event.text), shade, s("path", { d: `M${x},${numbered ? 20 : top}V${bottom}` }));
         if (numbered && x - last > 22) {
           const text = String(event.number);
           const half = 5 + 4 * text.length;

@@ -58,11 +58,12 @@ export const signed = (value) => (known(value) ? value.toFixed(2).replace("-", "
 export const plural = (value, one, many = `${one}s`) => `${count(value)} ${value === 1 ? one : many}`;
 export const brief = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
-// The server's messages as sentences: they begin small and end without a stop.
-export const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
+// Times as they were given, without the punctuation of ISO 8601.
+const plainTimes = (text) => text.replace(/(\d{4}-\d\d-\d\d)T(\d\d:\d\d(?::\d\d)?)(?:\.\d+)?(?:Z|\+00:00)?/g, "$1 $2");
+export const when = (time) => (time === null || time === undefined ? "" : plainTimes(String(time)));
 
-// A time as it was given, without the punctuation of ISO 8601.
-export function when(time) {
-  if (time === null || time === undefined) return "";
-  return String(time).replace(/^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d(?::\d\d)?)(?:\.\d+)?(?:Z|\+00:00)?$/, "$1 $2");
+// A message of the server as a sentence: some begin small and end without a stop.
+export function sentence(message) {
+  const text = plainTimes(message);
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 }

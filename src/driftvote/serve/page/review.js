@@ -1,6 +1,6 @@
 // The review queue of a stream: one question at a time, answered by key or tap, and what the answers have changed.
 
-import { count, h, keyed, percent, plural, setText, when } from "./dom.js";
+import { count, h, keyed, percent, plural, sentence, setText, when } from "./dom.js";
 
 const AHEAD = 5; // questions asked for at a time
 const LONG = 60; // a field with more letters is shown as text, not as a line of a table
@@ -120,7 +120,7 @@ export function reviewView(path, app, takeStream) {
                 "div",
                 { class: "why" },
                 h("p", {}, question.label === null ? "It has no label yet: the votes are tied." : `Its label was ${question.label}, ${percent(question.probability)} sure.`),
-                h("p", { class: "about" }, `Why this row: ${question.why}`),
+                h("p", { class: "about" }, `Why this row: ${sentence(question.why)}`),
               ),
               app.canReview ? h("div", { class: question.classes.length <= 4 ? "answers few" : "answers", role: "group", "aria-label": "Your answer" }, ...buttons) : h("p", { class: "notice" }, "Your token may read, not review."),
             ]
@@ -239,7 +239,7 @@ export function reviewView(path, app, takeStream) {
     const bar = h("span", { class: "bars", "aria-hidden": "true" }, h("i", { class: "before" }), h("i", { class: "after" }));
     const item = h("li", {}, name, text, bar);
     item.update = ([member, now, before, most]) => {
-      setText(name, member.replaceAll("_", " "));
+      setText(name, member);
       setText(text, before === null || percent(before) === percent(now) ? percent(now) : `${percent(before)} → ${percent(now)}`);
       bar.classList.toggle("single", before === null);
       bar.style.setProperty("--before", `${(100 * (before ?? now)) / most}%`);

@@ -269,7 +269,7 @@ function overview(app) {
     "div",
     { hidden: true },
     facts,
-    h("section", { class: "card" }, h("h2", {}, "How often each labeler is right"), h("p", { class: "about wide" }, "Estimated from how labelers agree, without true labels, with 95% bands. Numbers mark events."), charts.accuracy.node),
+    h("section", { class: "card" }, h("h2", {}, "How often each labeler is right"), h("p", { class: "about wide" }, "Estimated from how labelers agree, without true labels, with 95% bands. Numbers mark events, from where they began to where they were noticed."), charts.accuracy.node),
     h(
       "div",
       { class: "columns" },
@@ -388,7 +388,7 @@ export function streamView(name, app) {
     const status = streamStatus(next);
     chip.className = `chip ${status.tone}`;
     setText(chip, status.text);
-    setText(verdict, next.verdict);
+    setText(verdict, sentence(next.verdict));
     parts.takeStream(next);
     review?.takeStream(next);
     if (next.events > eventsAsked) {
@@ -413,7 +413,7 @@ export function streamView(name, app) {
     point: parts.takePoint,
     drift: (event) => {
       parts.takeEvent(event);
-      app.announce(`Event ${event.number}: ${event.text}`);
+      app.announce(`Event ${event.number}: ${sentence(event.text)}`);
     },
   };
   let stopListening = () => {};

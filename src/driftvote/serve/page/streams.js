@@ -1,6 +1,6 @@
 // All streams at a glance.
 
-import { count, h, keyed, plural, rate, setText, share } from "./dom.js";
+import { count, h, keyed, plural, rate, sentence, setText, share } from "./dom.js";
 import { sparkline } from "./charts.js";
 
 const FILTER_FROM = 9; // so many streams get a box to search in
@@ -66,7 +66,7 @@ function streamCard() {
     const status = streamStatus(stream);
     chip.className = `chip ${status.tone}`;
     setText(chip, status.text);
-    setText(verdict, stream.verdict);
+    setText(verdict, sentence(stream.verdict));
     spark.replaceChildren(stream.spark?.length > 1 ? sparkline(stream.spark) : "");
     const texts = [count(stream.rows), rate(stream.rows_per_second), share(stream.in_dispute), count(stream.events)];
     figures.forEach((one, i) => one.set(texts[i]));
