@@ -12,6 +12,8 @@ from urllib.parse import quote
 
 import numpy as np
 
+from processes_for_tests import run_after
+
 CLASSES = ["safe", "unsafe"]
 NAMES = ["a", "b", "c", "d", "e", "f"]
 
@@ -19,13 +21,14 @@ NAMES = ["a", "b", "c", "d", "e", "f"]
 class Server:
     """A running service; a context manager that stops it."""
 
-    def __init__(self, data: Path, *options: Any, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, data: Path, *options: Any, host: str = "127.0.0.1", port: int = 0, before: str = "") -> None:
         self.data = data
         data.parent.mkdir(parents=True, exist_ok=True)
         self.log = data.with_suffix(".log")
         command = [sys.executable, "-m", "driftvote", "serve", "--data", data, "--port", port, "--host", host, *options]
+        command = run_after(before, list(map(str, command))) if before else list(map(str, command))
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=log, text=True)
+            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
         self.port = port or self.wait()
         self.url = f"http://127.0.0.1:{self.port}"
 

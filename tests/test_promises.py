@@ -43,4 +43,4 @@ def test_a_promise_is_held_by_tests_that_exist(line):
 def test_there_are_promises_of_every_kind():
     assert len(promises()) > 40
     headings = re.findall(r"^## (.*)$", PAGE.read_text(), re.MULTILINE)
-    assert headings == ["Results", "Errors", "Threads", "State", "Files", "Live streams", "Limits"]
+    assert headings == ["Results", "Errors", "Threads", "State", "Files", "Live streams", "The service", "Limits"]

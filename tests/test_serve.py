@@ -390,6 +390,27 @@ def test_restarts_backup_and_retention(tmp_path):
         assert shown(server.label(path, rows[1000:])["rows"]) == expected[1000:]
 
 
+def test_a_full_disk_changes_nothing(tmp_path):
+    rows, answers = make_rows(8000), []
+    with Server(tmp_path / "data", before="import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (700_000, 700_000))") as server:  # fmt: skip
+        path, other, status, begin = server.create("s"), server.create("other"), 200, 0
+        while status == 200:
+            status, answer = server.call("POST", f"{path}/rows", {"rows": rows[begin : begin + 250]})
+            answers += answer["rows"] if status == 200 else []
+            begin += 250
+        assert (status, answer["error"]["code"]) == (503, "storage")
+        assert server.call("POST", f"{path}/rows", {"rows": rows[len(answers) : begin]})[0] == 503
+        assert server.call("GET", path)[1]["rows"] == len(answers) > 0
+        assert server.label(path, rows[:250])["rows"] == answers[:250]
+        assert server.label(other, rows[:10])["rows"]
+        assert "driftvote_failing_streams 1.0" in server.call("GET", "/metrics")[1].decode()
+        server.kill()
+    with Server(tmp_path / "data") as server:
+        for begin in range(len(answers), len(answers) + 1000, 250):
+            answers += server.label(path, rows[begin : begin + 250])["rows"]
+    assert shown(answers) == by_library(rows[: len(answers)])[1]
+
+
 def test_tokens(tmp_path):
     file, tokens = tmp_path / "tokens", {}
     for role in ("read", "review", "write", "admin"):

@@ -166,7 +166,7 @@ class Gate:
         self._check_site(method, headers)
         if not self.has_tokens:
             return ANYBODY
-        caller = self._identify(method, headers)
+        caller = self._identify(method, headers, strict=needs is not None)
         if needs is None:
             return caller or NOBODY
         if caller is None:
@@ -177,7 +177,7 @@ class Gate:
             )
         return caller
 
-    def _identify(self, method: str, headers: Any) -> Caller | None:
+    def _identify(self, method: str, headers: Any, strict: bool) -> Caller | None:
         scheme, _, token = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return self.find(token.strip())
@@ -187,7 +187,7 @@ class Gate:
             return None
         csrf = csrf_of(token)
         given = headers.get("x-csrf-token", "")
-        if method in UNSAFE and not hmac.compare_digest(given.encode("utf-8", "replace"), csrf.encode()):
+        if strict and method in UNSAFE and not hmac.compare_digest(given.encode("utf-8", "replace"), csrf.encode()):
             raise RequestError(403, "csrf", "the header X-CSRF-Token is missing or wrong; load the page again")
         return Caller(caller.name, caller.grants, csrf)
 

@@ -49,6 +49,10 @@ SLOWEST = 16 << 10
 LINE_ROWS = 1_000
 """Lines of JSON that are labeled together."""
 
+LONGEST_LINE = 1 << 18
+QUIET = ("/healthz", "/metrics")
+"""Routes that are asked all the time; the log holds only what goes wrong there."""
+
 LIVE_SECONDS = 0.5
 HEARTBEAT_SECONDS = 15.0
 EXPORT_ROWS = 10_000
@@ -130,7 +134,7 @@ class Service:
 
         request = Request(scope, receive)
         call = Call(self, request, {}, NOBODY, send_guarded)
-        route = "none"
+        route, code = "none", None
         response: Response | None = None
         try:
             endpoint, call.path = self._match(request.method, scope["path"])
@@ -138,7 +142,7 @@ class Service:
             call.caller = self.gate.admit(request.method, request.headers, endpoint.needs)
             response = await endpoint.handler(call)
         except RequestError as refusal:
-            response = refuse(refusal)
+            code, response = refusal.code, refuse(refusal)
         except ClientDisconnect:
             response = None
         except DriftvoteError as problem:
@@ -151,12 +155,15 @@ class Service:
         seconds = time.monotonic() - begin
         self.requests[route, status] += 1
         self.seconds += seconds
+        if route in QUIET and status < 400:
+            return
         log(
             "request",
             method=request.method[:10],
             route=route,
             stream=str(call.path.get("name", ""))[:200] or None,
             status=status,
+            code=code,
             rows=call.rows or None,
             ms=round(1000 * seconds, 2),
             caller=call.caller.name,
@@ -390,8 +397,8 @@ async def read_lines(call: Call) -> AsyncIterator[list[bytes]]:
     async for part in call.service.parts(call.request):
         *lines, rest = (rest + part).split(b"\n")
         ready += [line for line in lines if line.strip()]
-        if len(rest) > call.service.limits.body_bytes:
-            raise RequestError(413, "too_large", "a line is longer than a whole body may be")
+        if len(rest) > LONGEST_LINE:
+            raise RequestError(413, "too_large", f"a line is longer than {LONGEST_LINE:,} bytes")
         while len(ready) >= most:
             yield ready[:most]
             ready = ready[most:]
@@ -665,17 +672,18 @@ async def get_health(call: Call) -> Response:
 
 async def get_ready(call: Call) -> Response:
     service = call.service
-    failing = [one.name for one in service.folder.streams.values() if one.problem]
-    problems = [*service.folder.damaged, *(f"stream {name!r} fails" for name in failing)]
+    failing = [one for one in service.folder.streams.values() if one.problem]
+    problems = [*service.folder.damaged, *(f"stream {one.name!r}: {one.problem}" for one in failing)]
     if not service.ready:
         problems.append("compiling on first use, for about half a minute")
-    return JSONResponse({"ready": not problems, "problems": problems}, 503 if problems else 200)
+    return JSONResponse({"ready": service.ready, "problems": problems}, 200 if service.ready else 503)
 
 
 def collect(service: Service) -> str:
     """Return the metrics of the service and of all streams, in Prometheus' format."""
     found: dict[str, MetricFamily] = {}
-    for stream in list(service.folder.streams.values()):
+    streams = list(service.folder.streams.values())
+    for stream in streams:
         for family in stream.metrics():
             samples = tuple(({"stream": stream.name, **labels}, value) for labels, value in family.samples)
             known = found.get(family.name)
@@ -691,6 +699,12 @@ def collect(service: Service) -> str:
         ),
         MetricFamily(
             "driftvote_streams", "gauge", "Streams of the service.", (({}, float(len(service.folder.streams))),)
+        ),
+        MetricFamily(
+            "driftvote_failing_streams",
+            "gauge",
+            "Streams that cannot be read or written.",
+            (({}, float(len(service.folder.damaged) + sum(bool(one.problem) for one in streams))),),
         ),
         MetricFamily(
             "driftvote_listeners", "gauge", "Connections that wait for events.", (({}, float(service.listeners)),)
@@ -796,7 +810,13 @@ _ANSWERS = '{"answers": [{"id": "m1", "class": "safe"}]}'
 
 ENDPOINTS = [
     Endpoint("GET", "/healthz", get_health, None, "Whether the process answers.", answer='{"ok": true}'),
-    Endpoint("GET", "/readyz", get_ready, "read", "Whether it can label: 503 while kernels compile or a file fails."),
+    Endpoint(
+        "GET",
+        "/readyz",
+        get_ready,
+        "read",
+        "Whether it can label: 503 while kernels compile. Streams that fail are listed.",
+    ),
     Endpoint("GET", "/metrics", get_metrics, "read", "Metrics in Prometheus' text format."),
     Endpoint("GET", "/openapi.json", get_openapi, "read", "This description."),
     Endpoint("GET", "/docs", get_docs, "read", "This description as a page."),

@@ -194,6 +194,8 @@ class BodyReader:
         return code
 
     def _check_id(self, place: int, value: Any) -> str:
+        if type(value) is str and value.isalnum() and len(value) <= self._limits.name_length:
+            return value
         if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63:
             value = str(value)
         row_id = check_name(value, f"row {place}: the id", self._limits, place)

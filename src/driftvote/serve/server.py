@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
 import threading
@@ -35,6 +36,7 @@ def run_service(options: ServeOptions) -> None:
             " 'driftvote serve token --tokens FILE', and pass --tokens FILE"
         )
     gate = Gate(options.tokens, options.names)
+    os.umask(0o077)  # votes are nobody else's business
     options.data.mkdir(parents=True, exist_ok=True, mode=0o700)
     _allow_many_files()
     try:
@@ -78,8 +80,8 @@ def _serve(options: ServeOptions, gate: Gate, listener: socket.socket) -> None:
     )
     server = uvicorn.Server(config)
     _route_logs()
-    for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn raises the signal again when it has stopped
-        signal.signal(number, lambda *_: None)
+    for number in (signal.SIGTERM, signal.SIGINT):  # before uvicorn listens to them, and when it raises them again
+        signal.signal(number, server.handle_exit)
     try:
         asyncio.run(_main(server, service, listener))
     finally:
@@ -106,7 +108,13 @@ async def _main(server: uvicorn.Server, service: Service, listener: socket.socke
 
 def _prepare(service: Service) -> None:
     """Compile what a stream needs, then read the model of every stream, so that the first request need not wait."""
-    warm_up(make_model({"classes": ["a", "b"]}), lambda text: log("compiling", text=text))
+    model = make_model({"classes": ["a", "b"]})
+    warm_up(model, lambda text: log("compiling", text=text))
+    rows = [{"x": "a", "y": "b", "z": "ab"[row % 2]} for row in range(100)]
+    model.label_stream(rows)
+    model.feedback(0, "a")
+    model.ask(1)
+    model.explain(rows[0])
     service.ready = True
     log("ready")
     for stream in list(service.folder.streams.values()):

@@ -101,6 +101,8 @@ class StreamStore:
                 db.execute("insert into facts values (?, ?)", (name, json.dumps(value)))
             db.execute(f"pragma user_version = {VERSION}")
             db.execute("commit")
+        for leftover in _files(path)[1:]:  # the log of a deleted stream must not become this one's
+            leftover.unlink(missing_ok=True)
         os.replace(part, path)
         sync_folder(path.parent)
         return cls(path)
@@ -256,7 +258,12 @@ class StreamReader:
 
     def votes(self, first: int, last: int, n_labelers: int, dtype: np.dtype[Any]) -> Codes:
         """Return the votes of consecutive rows; a labeler that joined later abstains."""
-        cells = [one for (one,) in self._db.execute("select votes from rows where row >= ? and row < ?", (first, last))]
+        cells = [
+            one
+            for (one,) in self._db.execute(
+                "select votes from rows where row >= ? and row < ? order by row", (first, last)
+            )
+        ]
         width = n_labelers * dtype.itemsize
         whole = all(len(one) == width for one in cells)
         blank = np.full(n_labelers, -1, dtype).tobytes()
@@ -334,6 +341,7 @@ def _connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
     db.execute("pragma journal_mode = wal")
     db.execute("pragma synchronous = full")
     db.execute("pragma cache_size = -8000")
+    db.execute("pragma journal_size_limit = 67108864")
     if read_only:
         db.execute("pragma query_only = on")
     return db
@@ -362,7 +370,7 @@ def back_up(data: Path, out: Path) -> int:
             closing(_connect(path, read_only=True)) as source,
             closing(sqlite3.connect(part / "streams" / path.name)) as copy,
         ):
-            source.backup(copy, pages=1000, sleep=0.01)
+            source.backup(copy)  # in one step: with several, each write to the source begins it anew
             copy.execute("pragma journal_mode = delete")
         with open(part / "streams" / path.name, "rb") as file:
             os.fsync(file.fileno())

@@ -143,6 +143,7 @@ class ServedStream:
         self._waiting_rows = 0
         self._busy = False
         self._dirty = False  # whether this turn has learned anything
+        self._unwritten = False  # whether the last turn that failed was to write
         self.closed = False
 
     # -- the queue -----------------------------------------------------------------------------
@@ -186,10 +187,11 @@ class ServedStream:
         jobs = self._take()
         try:
             self._run(jobs)
-            self.problem = None
+            if self._dirty or not self._unwritten:  # that it can be read does not say that it can be written
+                self.problem = None
         except BaseException as problem:  # nothing of this turn is stored: the model must not know it either
             self._model = None
-            self.problem = f"{type(problem).__name__}: {problem}"
+            self.problem, self._unwritten = f"{type(problem).__name__}: {problem}", any(job.writes for job in jobs)
             for job in jobs:
                 job.error = _explain_failure(problem)
         for job in jobs:
