@@ -3,6 +3,7 @@
 import { count, h, keyed, percent, plural, sentence, setText, when } from "./dom.js";
 
 const AHEAD = 5; // questions asked for at a time
+const KEYS = 9; // classes with a key of their own
 const LONG = 60; // a field with more letters is shown as text, not as a line of a table
 
 const keysKept = "driftvote-keys";
@@ -16,6 +17,14 @@ function keysOn() {
 
 function fieldText(value) {
   return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+// The buttons of the classes; with many, those in dispute are seen and the others fold away.
+function answers(buttons) {
+  const rest = buttons.slice(KEYS);
+  const first = h("div", { class: buttons.length <= 4 ? "answers few" : "answers", role: "group", "aria-label": "Your answer" }, ...buttons.slice(0, KEYS));
+  if (!rest.length) return first;
+  return h("div", {}, first, h("details", {}, h("summary", {}, `${count(rest.length)} other classes`), h("div", { class: "answers", role: "group", "aria-label": "Other classes" }, ...rest)));
 }
 
 // The row's own fields: long texts as paragraphs, the others as a list.
@@ -95,12 +104,8 @@ export function reviewView(path, app, takeStream) {
     if (stopped) return;
     const question = queue[0];
     const title = h("h2", { id: "question-title", tabindex: "-1" }, question ? "Which class is right?" : loaded ? "No question at the moment" : "Looking for questions…");
-    const buttons = [];
-    if (question && app.canReview) {
-      question.classes.forEach((name, i) =>
-        buttons.push(h("button", { type: "button", class: "answer", click: () => answer(question, name) }, i < 9 && h("kbd", {}, String(i + 1)), h("span", { class: "name" }, String(name)))),
-      );
-    }
+    const button = (name, i) =>
+      h("button", { type: "button", class: "answer", click: () => answer(question, name) }, i < KEYS && h("kbd", {}, String(i + 1)), h("span", { class: "name" }, String(name)));
     const others = [];
     if (app.canReview) {
       if (question) others.push(h("button", { type: "button", class: "quiet", click: skip }, h("kbd", {}, "S"), "Skip"));
@@ -122,7 +127,7 @@ export function reviewView(path, app, takeStream) {
                 h("p", {}, question.label === null ? "It has no label yet: the votes are tied." : `Its label was ${question.label}, ${percent(question.probability)} sure.`),
                 h("p", { class: "about" }, `Why this row: ${sentence(question.why)}`),
               ),
-              app.canReview ? h("div", { class: question.classes.length <= 4 ? "answers few" : "answers", role: "group", "aria-label": "Your answer" }, ...buttons) : h("p", { class: "notice" }, "Your token may read, not review."),
+              app.canReview ? answers(question.classes.map(button)) : h("p", { class: "notice" }, "Your token may read, not review."),
             ]
           : [loaded && h("p", { class: "about" }, note || "Questions appear when label models disagree on enough rows. This page looks again by itself.")]),
         others.length > 0 && h("div", { class: "others" }, ...others),

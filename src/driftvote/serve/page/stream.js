@@ -98,7 +98,7 @@ function overview(app) {
   slider.addEventListener("blur", () => onCursor(null, charts.accuracy));
   function moveSlider() {
     const at = Number(slider.value);
-    const point = timeline.points[at];
+    const point = points[at];
     if (!point) return;
     onCursor(at, charts.accuracy);
     const values = Object.entries(point.accuracies).filter(([name]) => palette.of(name) !== null);
@@ -107,7 +107,7 @@ function overview(app) {
   }
 
   function showTooltip(at) {
-    const point = at === null ? null : timeline.points[at];
+    const point = at === null ? null : points[at];
     tooltip.hidden = !point;
     if (!point) return;
     const lines = Object.entries(point.accuracies).filter(([name, value]) => value && palette.of(name) !== null);
@@ -132,8 +132,7 @@ function overview(app) {
   }
 
   function showReadouts(at) {
-    const point = at === null || at === undefined ? null : timeline.points[at];
-    const source = point ?? stream;
+    const source = points[at] ?? stream;
     if (!source) return;
     setText(readouts.window, plural(source.window, "row"));
     setText(readouts.dispute, share(source.in_dispute));
@@ -154,8 +153,18 @@ function overview(app) {
     drawing = requestAnimationFrame(drawCharts);
   }
 
+  // The points of the timeline and, as the newest, what the stream is now: the charts reach up to the last row.
+  function pointsNow() {
+    const row = (stream?.rows ?? 0) - 1;
+    if (row <= (timeline.points.at(-1)?.row ?? -1)) return timeline.points;
+    const accuracies = Object.fromEntries(stream.labelers.map((one) => [one.name, [one.accuracy, one.low, one.high]]));
+    return [...timeline.points, { ...stream, row, time: null, accuracies }];
+  }
+
+  let points = []; // as drawn
   function drawCharts() {
-    const { points, events } = timeline;
+    points = pointsNow();
+    const { events } = timeline;
     const rows = points.map((point) => point.row);
     slider.max = Math.max(0, points.length - 1);
     const lines = (stream?.labelers ?? []).map(({ name, changed }) => ({
