@@ -347,7 +347,7 @@ function overview(app) {
       timeline.events.push(event);
       update();
     },
-    events: () => timeline.events.length,
+    events: () => timeline.events,
     stop() {
       document.removeEventListener("pointerdown", tapOutside);
       cancelAnimationFrame(drawing);
@@ -392,17 +392,21 @@ export function streamView(name, app) {
     if (review && stream) review.takeStream(stream);
   }
 
-  function takeStream(next) {
-    stream = next;
-    const status = streamStatus(next);
+  function showStatus() {
+    const status = streamStatus(stream.rows, parts.events().at(-1));
     chip.className = `chip ${status.tone}`;
     setText(chip, status.text);
+  }
+
+  function takeStream(next) {
+    stream = next;
+    showStatus();
     setText(verdict, sentence(next.verdict));
     parts.takeStream(next);
     review?.takeStream(next);
     if (next.events > eventsAsked) {
       eventsAsked = next.events; // one that came while nobody listened
-      if (next.events > parts.events()) load();
+      if (next.events > parts.events().length) load();
     }
   }
 
@@ -422,6 +426,7 @@ export function streamView(name, app) {
     point: parts.takePoint,
     drift: (event) => {
       parts.takeEvent(event);
+      if (stream) showStatus();
       app.announce(`Event ${event.number}: ${sentence(event.text)}`);
     },
   };

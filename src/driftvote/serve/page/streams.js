@@ -40,11 +40,12 @@ function figure(label) {
   return { node: h("div", {}, h("dt", {}, label), place), place, set: (text) => setText(value, text) };
 }
 
-// Whether somebody should look: in the list by `changed`, in a stream by its labelers.
-export function streamStatus(stream) {
-  if (stream.rows === 0) return { tone: "", text: "Waiting for rows" };
-  const changed = Array.isArray(stream.labelers) ? stream.labelers.some((labeler) => labeler.changed) : stream.changed ?? stream.events > 0;
-  return changed ? { tone: "bad", text: "Changed" } : { tone: "good", text: "Steady" };
+const RECENT = 10_000; // rows for which an event counts as news, as in the server's verdict
+
+// Whether somebody should look at a stream with so many rows, after this event.
+export function streamStatus(rows, lastEvent) {
+  if (rows === 0) return { tone: "", text: "Waiting for rows" };
+  return lastEvent && lastEvent.row >= rows - RECENT ? { tone: "bad", text: "Changed" } : { tone: "good", text: "Steady" };
 }
 
 function streamCard() {
@@ -63,7 +64,7 @@ function streamCard() {
   node.update = (stream) => {
     setText(link, stream.name);
     link.href = streamPath(stream.name);
-    const status = streamStatus(stream);
+    const status = streamStatus(stream.rows, stream.last_event);
     chip.className = `chip ${status.tone}`;
     setText(chip, status.text);
     setText(verdict, sentence(stream.verdict));
@@ -101,7 +102,7 @@ export function streamsView(app) {
   function update() {
     const words = filter.value.trim().toLowerCase();
     const shown = streams.filter((stream) => stream.name.toLowerCase().includes(words));
-    const rank = (stream) => (streamStatus(stream).tone === "bad" ? 0 : 1);
+    const rank = (stream) => (streamStatus(stream.rows, stream.last_event).tone === "bad" ? 0 : 1);
     shown.sort((a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name)); // those that changed first
     keyed(list, shown, (stream) => stream.name, streamCard);
     search.hidden = streams.length < FILTER_FROM;
