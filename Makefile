@@ -154,7 +154,7 @@ bench-peers: $(VENV)/.dev  ## the libraries that are compared with, below .bench
 docs: $(VENV)/.dev  ## run every example of the documentation and follow its links
 	$(BIN)/python -m pytest -q tests/test_docs.py
 
-picture: $(VENV)/.dev  ## photograph the demo's report for the documentation (needs Chromium)
+picture: $(VENV)/.dev  ## photograph the demo's report and the live page for the documentation (needs Chromium)
 	PYTHONPATH=tests $(BIN)/python tests/make_report_picture.py
 
 golden: $(VENV)/.dev  ## write the golden files anew (only when results are meant to change)
