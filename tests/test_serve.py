@@ -6,10 +6,12 @@ import csv
 import json
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -22,6 +24,8 @@ from driftvote import AdaptiveLabelModel, load
 from driftvote.client import Client, ServiceError
 from driftvote.errors import DriftvoteError
 from driftvote.serve.access import Gate, make_token
+from driftvote.serve.store import file_name
+from driftvote.settings import REVIEW_BELOW
 
 from serve_for_tests import CLASSES, Server, make_rows
 from serve_fuzz import LIMITS, fuzz
@@ -108,6 +112,27 @@ def test_a_labeler_joins_and_a_stream_with_declared_ones_refuses(server):
     path = server.create("closed", labelers=["a", "b", "c", "d", "e"])
     status, answer = server.call("POST", f"{path}/rows", {"rows": rows[-1:]})
     assert (status, answer["error"]["code"]) == (422, "unknown_labeler")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"labelers": ["f", "e", "d", "c", "b", "a"]},
+        {"labelers": list("abcdefg"), "abstentions": "random", "tie_break_policy": "random", "seed": 7},
+        {"estimator": "wawa", "windows": [16, 64], "false_event_rate": None},
+        {"classes": ["safe", "unsafe", "unsure"], "review_below": 0.9},
+    ],
+)
+def test_settings_reach_the_model(server, settings):
+    path, rows = server.create(f"set {sorted(settings)}", **settings), make_rows(300)
+    model = AdaptiveLabelModel(**{"classes": CLASSES} | {k: v for k, v in settings.items() if k != "review_below"})
+    answers = server.label(path, rows[:1])["rows"] + server.label(path, rows[1:])["rows"]
+    assert shown(answers) == step_shown(model, rows)
+    below = settings.get("review_below", REVIEW_BELOW)
+    assert [row["needs_review"] for row in answers] == [row["label"] is None or row["probability"] < below for row in answers]  # fmt: skip
+    assert server.call("POST", f"{path}/predict", {"rows": rows[:3]})[0] == 200
+    assert server.call("GET", path)[1]["settings"] == {"classes": CLASSES} | settings
+    assert [one["name"] for one in server.call("GET", path)[1]["labelers"]] == list(model.labelers)
 
 
 def test_settings(server):
@@ -365,12 +390,20 @@ def test_restarts_backup_and_retention(tmp_path):
     with Server(tmp_path / "data", "--limit", "snapshot_rows=800") as server:
         path, kept = server.create("s"), server.create("kept", keep_rows=300)
         answers = [server.label(path, rows[n : n + 500])["rows"] for n in (0, 500)]
+        joins = server.create("joins"), [{**row, "votes": {**row["votes"]}} for row in rows[:700]]
+        for row in joins[1][:333]:
+            del row["votes"]["f"]
+        for begin in (0, 300, 500):
+            server.label(joins[0], joins[1][begin : begin + 200 + 100 * (begin == 0)])
         first = server.label(kept, rows[:1000])["rows"]
         done = subprocess.run([sys.executable, "-m", "driftvote", "serve", "backup", tmp_path / "data", tmp_path / "copy"], capture_output=True, text=True, check=False)  # fmt: skip
-        assert done.stdout.startswith("copied 2 streams"), done.stderr
+        assert done.stdout.startswith("copied 3 streams"), done.stderr
         second = subprocess.run([sys.executable, "-m", "driftvote", "serve", "--data", tmp_path / "data", "--port", "0"], capture_output=True, text=True, check=False)  # fmt: skip
         assert (second.returncode, second.stderr.count("another process serves this folder")) == (2, 1)
         assert server.stop() == 0
+    with closing(sqlite3.connect(tmp_path / "data" / "streams" / file_name("joins"))) as db:
+        db.execute("delete from snapshots")  # so that all of it is replayed
+        db.commit()
     with Server(tmp_path / "data", "--limit", "snapshot_rows=800") as server:
         answers.append(server.label(path, rows[1000:2000])["rows"])
         view = server.call("GET", kept)[1]
@@ -382,6 +415,10 @@ def test_restarts_backup_and_retention(tmp_path):
     with Server(tmp_path / "data") as server:
         answers.append(server.label(path, rows[2000:])["rows"])
         assert 300 <= server.call("GET", kept)[1]["rows_stored"] <= 500
+        (tmp_path / "s.npz").write_bytes(server.call("GET", f"{joins[0]}/state")[1])
+        whole = AdaptiveLabelModel(classes=CLASSES)
+        whole.label_stream([row["votes"] for row in joins[1]])
+        assert same_state(load(tmp_path / "s.npz"), whole)
         more = make_rows(100, seed=3, prefix="z")
         first += server.label(kept, more)["rows"]
     assert shown([row for part in answers for row in part]) == expected

@@ -261,7 +261,8 @@ def read_settings(body: bytes, limits: Limits) -> dict[str, Any]:
     """Return the settings of a new stream, checked: a model can be made of them."""
     found = parse_json(body) if body.strip() else {}
     settings = check_fields(found, (*MODEL_SETTINGS, *KEEPING), "the stream", '{"classes": ["safe", "unsafe"]}')
-    settings = {name: value for name, value in settings.items() if value is not None}
+    # null is as good as nothing, but for events: there it says not to look for them.
+    settings = {name: value for name, value in settings.items() if value is not None or name == "false_event_rate"}
     if "classes" not in settings and "votes" not in settings:
         raise RequestError(
             422,

@@ -249,7 +249,7 @@ class ServedStream:
         new: list[RowIn] = []
         place_of: dict[str, int] = {}  # ids of new rows
         plans: list[tuple[Job, list[StoredRow | int]]] = []  # stored rows, or places among the new ones
-        names = dict.fromkeys(self._labelers)
+        names = dict.fromkeys(self.model.labelers)
         for job in jobs:
             try:
                 plan, added = self._plan(job.rows or [], stored, new, place_of)
@@ -588,7 +588,7 @@ class ServedStream:
         """Label rows by what is known now; learn nothing."""
         if not self.n_rows:
             raise RequestError(409, "no_rows", "the stream has no rows yet, so there is nothing to predict by")
-        self._check_names([row for row in rows if "labelers" in self.settings], self._labelers)
+        self._check_names([row for row in rows if "labelers" in self.settings], dict.fromkeys(self.model.labelers))
         values = [{name: self.class_of(code) for name, code in zip(row.names, row.codes, strict=True)} for row in rows]
         labels, proba = self.model.predict(values, return_probs=True)
         window, below = self.model.window, self.settings.get("review_below", REVIEW_BELOW)
