@@ -503,7 +503,8 @@ def check_session(server, tokens):
     connection.close()
     assert {"HttpOnly", "SameSite=strict"} <= set(cookie.split("; "))
     by_cookie = {"Cookie": cookie.partition(";")[0]}
-    assert server.call("GET", "/v1/session", None, by_cookie)[1] == {"tokens": True, "role": "write", "csrf": csrf}
+    session = server.call("GET", "/v1/session", None, by_cookie)[1]
+    assert session == {"tokens": True, "role": "write", "csrf": csrf, "ready": session["ready"]}
     body = {"classes": CLASSES}
     assert server.call("PUT", "/v1/streams/c", body, by_cookie)[1]["error"]["code"] == "csrf"
     assert server.call("PUT", "/v1/streams/c", body, by_cookie | {"X-CSRF-Token": csrf[:-1] + "!"})[0] == 403

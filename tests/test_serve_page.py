@@ -395,6 +395,20 @@ def test_login_and_roles(browser, guarded):
         assert guarded.ask("GET", path)["answers"]["count"] == 1
 
 
+def test_a_server_that_compiles_says_so(browser, server):
+    with opened(browser, server, "/") as tab:
+        assert tab.locator("#starting").is_hidden()
+        answers = [{"tokens": False, "role": "write", "csrf": None, "ready": False}]
+
+        def answer(route) -> None:
+            route.fulfill(json=answers.pop()) if answers else route.continue_()
+
+        tab.route("**/v1/session", answer)
+        tab.reload()
+        tab.get_by_text("getting ready").wait_for()
+        tab.get_by_text("getting ready").wait_for(state="hidden")
+
+
 def test_the_page_reconnects_by_itself(browser, guarded):
     path, rows = "/streams/forum", demo.PAST_ROWS
     with opened(browser, guarded, path, complaints=["ERR_", "Failed to load"]) as tab:

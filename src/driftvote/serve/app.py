@@ -633,8 +633,8 @@ async def get_state(call: Call) -> Response:
 
 
 async def get_session(call: Call) -> Response:
-    has_tokens = call.service.gate.has_tokens
-    return JSONResponse({"tokens": has_tokens, "role": call.caller.role, "csrf": call.caller.csrf})
+    has_tokens, ready = call.service.gate.has_tokens, call.service.ready
+    return JSONResponse({"tokens": has_tokens, "role": call.caller.role, "csrf": call.caller.csrf, "ready": ready})
 
 
 async def post_session(call: Call) -> Response:

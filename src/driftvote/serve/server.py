@@ -11,6 +11,7 @@ import socket
 import threading
 from typing import Any
 
+import numpy as np
 import uvicorn
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
@@ -22,6 +23,7 @@ from driftvote.serve.access import Gate, is_loopback
 from driftvote.serve.app import Service, log
 from driftvote.serve.bodies import make_model
 from driftvote.serve.streams import StreamFolder
+from driftvote.streams import scenario
 
 HOUSEKEEPING_SECONDS = 60.0
 FILES = 3 * 1_000
@@ -120,6 +122,15 @@ def _prepare(service: Service) -> None:
     for stream in list(service.folder.streams.values()):
         with contextlib.suppress(Exception):
             stream.submit(stream.view).result()
+    _compile_rest()
+
+
+def _compile_rest() -> None:
+    """Compile what is first used at an event, a question or an answer, which would otherwise wait for it."""
+    model = make_model({"classes": ["a", "b"]})
+    model.label_stream(np.array(["a", "b"])[scenario("one-fails", n_rows=1_200).votes])
+    model.ask(1)
+    model.feedback({model.n_rows - 1: "a"}, by="row")
 
 
 async def _keep_house(service: Service) -> None:

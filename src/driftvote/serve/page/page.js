@@ -6,7 +6,7 @@ import { streamsView } from "./streams.js";
 import { streamView } from "./stream.js";
 
 const main = document.getElementById("main");
-const session = { tokens: false, role: null, csrf: null };
+const session = { tokens: false, role: null, csrf: null, ready: true };
 let view = null; // {node, title, stop}
 
 // Theme: as the system has it until the button is pressed; the choice is kept.
@@ -145,7 +145,7 @@ function listen(path, handlers, onOpen) {
 async function checkSession() {
   try {
     Object.assign(session, { csrf: null }, await api("/v1/session"));
-    if (session.tokens && !session.role) showLogin("Your session has ended. Log in again.");
+    if (session.tokens && !session.role && document.getElementById("token") === null) showLogin("Your session has ended. Log in again.");
   } catch {
     // Not reachable: the connection tries again by itself.
   }
@@ -163,6 +163,16 @@ const app = {
     return session.role === "review" || session.role === "write";
   },
 };
+
+// On its first start the server compiles for a while; until then rows wait.
+async function waitUntilReady() {
+  const notice = document.getElementById("starting");
+  notice.hidden = session.ready !== false;
+  if (notice.hidden) return;
+  await new Promise((done) => setTimeout(done, 2000));
+  await checkSession();
+  waitUntilReady();
+}
 
 // Views
 
@@ -245,6 +255,7 @@ try {
   Object.assign(session, await api("/v1/session"));
   if (session.tokens && !session.role) showLogin();
   else route();
+  waitUntilReady();
 } catch (error) {
   show({ node: h("p", { class: "notice", role: "alert" }, error.message, " Load the page again."), title: "", stop() {} });
 }
