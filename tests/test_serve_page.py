@@ -21,6 +21,7 @@ import pytest
 
 from driftvote.serve import demo
 from driftvote.serve.access import make_token
+from driftvote.serve.streams import SPARK_POINTS
 from driftvote.streams import scenario
 
 from reports_for_tests import CHROMIUM, CLASSES, NASTY
@@ -131,6 +132,8 @@ def test_the_list_of_streams_stays_fresh_without_a_reload(browser, server, demo_
         connected(tab)
         card = tab.locator(".stream", has=tab.get_by_role("link", name="second"))
         card.get_by_text("70", exact=True).wait_for()
+        forum = tab.locator(".stream", has=tab.get_by_role("link", name="forum"))
+        assert len(forum.locator(".spark path").last.get_attribute("d")) > 100
         tab.evaluate("window.kept = 1")
         server.send(path, 70, 95)
         card.get_by_text("95", exact=True).wait_for()
@@ -143,6 +146,19 @@ def test_the_list_of_streams_stays_fresh_without_a_reload(browser, server, demo_
         tab.go_back()
         tab.get_by_role("heading", name="Streams", exact=True).wait_for()
         assert tab.evaluate("window.kept") == 1
+
+
+def test_the_small_chart_of_the_list_is_the_timeline_thinned(server):
+    path = server.fill("long")
+    steps = []
+    for first in range(0, 20_000, 10_000):  # the timeline is thinned on the way
+        rows = [{"votes": demo_row(row % 400)["votes"]} for row in range(first, first + 10_000)]
+        server.ask("POST", f"{path}/rows", {"rows": rows})
+        points = server.ask("GET", f"{path}/timeline?points=10000")["points"]
+        steps.append(SPARK_POINTS * (points[1]["row"] - points[0]["row"]))
+        stream = next(one for one in server.ask("GET", "/streams")["streams"] if one["name"] == "long")
+        assert stream["spark"] == [one["in_dispute"] for one in points if (one["row"] + 1) % steps[-1] == 0]
+    assert steps[1] > steps[0]
 
 
 def drawn(tab, kind: str) -> int:

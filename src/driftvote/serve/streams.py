@@ -43,6 +43,8 @@ TURN_ROWS = 10_000
 REPLAY_ROWS = 1 << 14
 POINT_ROWS = 16
 """Rows between two points of the timeline at first; doubled when there are too many."""
+SPARK_POINTS = 12
+"""Points of the timeline for each of the small chart in the list of streams."""
 
 RECENT = 1_000
 """Rows that shares are counted over."""
@@ -479,10 +481,14 @@ class ServedStream:
             }
             points.append(point)
         self.store.add_points(points)
+        spark = self.summary.get("spark", [])
+        spark = [*spark, *(one["in_dispute"] for one in points if (one["row"] + 1) % (SPARK_POINTS * self._step) == 0)]
         while self.store.reader.count_points() > MOST_POINTS:
             self._step *= 2
             self.store.thin_points(self._step)
             self.store.set_fact("step", self._step)
+            spark = spark[1::2]
+        self.summary = self.summary | {"spark": spark}
 
     # -- what is known -------------------------------------------------------------------------
 
