@@ -83,8 +83,9 @@ export function reviewView(path, app, takeStream) {
       // The choice then lasts as long as the page.
     }
   });
+  const shortcuts = h("p", { class: "about keys" }, keys, h("label", { for: "keys" }, "Answer by key: 1 to 9 for the classes, S to skip, U to undo"));
   const changes = h("section", { class: "card changes" });
-  const node = h("div", { class: "review" }, h("div", {}, card, problem, app.canReview && h("p", { class: "about keys" }, keys, h("label", { for: "keys" }, "Answer by key: 1 to 9 for the classes, S to skip, U to undo"))), changes);
+  const node = h("div", { class: "review" }, h("div", {}, card, problem, shortcuts), changes);
 
   async function load() {
     try {
@@ -103,6 +104,7 @@ export function reviewView(path, app, takeStream) {
   function show(focus = false) {
     if (stopped) return;
     const question = queue[0];
+    shortcuts.hidden = !question || !app.canReview;
     const title = h("h2", { id: "question-title", tabindex: "-1" }, question ? "Which class is right?" : loaded ? "No question at the moment" : "Looking for questions…");
     const button = (name, i) =>
       h("button", { type: "button", class: "answer", click: () => answer(question, name) }, i < KEYS && h("kbd", {}, String(i + 1)), h("span", { class: "name" }, String(name)));
@@ -265,7 +267,7 @@ export function reviewView(path, app, takeStream) {
     const text = !answers.count ? "Each answer says which label models to trust, and so moves the labels of other rows." : known ? `${plural(answers.labels_moved, "row")} would get another label now.` : "";
     setText(moved, text);
     const members = Object.entries(stream?.mixture ?? {}).sort(([a], [b]) => a.localeCompare(b));
-    const most = Math.max(0.01, ...Object.values(stream?.mixture ?? {}), ...Object.values(before ?? {})); // as long as the card
+    const most = Math.max(0.4, ...Object.values(stream?.mixture ?? {}), ...Object.values(before ?? {})); // as long as the card
     keyed(bars, members.map(([member, now]) => [member, now, before?.[member] ?? null, most]), ([member]) => member, weightBar);
     barsTitle.hidden = !members.length;
     legend.hidden = !before;

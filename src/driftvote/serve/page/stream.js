@@ -7,6 +7,7 @@ import { command, curl, firstRow, streamPath, streamStatus } from "./streams.js"
 
 const COLOURS = 8;
 const POINTS = 300; // of the charts over time
+const MOST_STRONG = 3; // labelers that changed are drawn boldly, unless most of them did
 const TALL = 14; // so many labelers scroll in a frame
 const MOST_CLASSES = 6; // shown one by one in the label mix
 
@@ -167,10 +168,12 @@ function overview(app) {
     const { events } = timeline;
     const rows = points.map((point) => point.row);
     slider.max = Math.max(0, points.length - 1);
-    const lines = (stream?.labelers ?? []).map(({ name, changed }) => ({
+    const labelers = stream?.labelers ?? [];
+    const few = labelers.filter((labeler) => labeler.changed).length <= MOST_STRONG;
+    const lines = labelers.map(({ name, changed }) => ({
       name,
       slot: palette.of(name),
-      strong: changed,
+      strong: changed && few,
       values: column(points, (point) => point.accuracies[name]?.[0]),
       lows: column(points, (point) => point.accuracies[name]?.[1]),
       highs: column(points, (point) => point.accuracies[name]?.[2]),

@@ -35,7 +35,7 @@ export function curl(app, method, path, body) {
 export const firstRow = (classes) => ({ rows: [{ id: "m1", votes: { anna: classes[0], ben: classes[1], chris: classes[0] } }] });
 
 function figure(label) {
-  const value = h("span");
+  const value = h("span", { class: "value" });
   const place = h("dd", {}, value);
   return { node: h("div", {}, h("dt", {}, label), place), place, set: (text) => setText(value, text) };
 }
@@ -68,8 +68,9 @@ function streamCard() {
     chip.className = `chip ${status.tone}`;
     setText(chip, status.text);
     setText(verdict, sentence(stream.verdict));
+    verdict.title = verdict.textContent; // two lines are shown
     spark.replaceChildren(stream.spark?.length > 1 ? sparkline(stream.spark) : "");
-    const texts = [count(stream.rows), rate(stream.rows_per_second), share(stream.in_dispute), count(stream.events)];
+    const texts = [count(stream.rows), rate(stream.rows_per_second), stream.rows ? share(stream.in_dispute) : "–", count(stream.events)];
     figures.forEach((one, i) => one.set(texts[i]));
   };
   return node;
