@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -95,7 +96,7 @@ class StreamStore:
         part = path.with_suffix(".part")
         for leftover in _files(part):
             leftover.unlink(missing_ok=True)
-        with closing(_connect(part)) as db:
+        with closing(_connect(part, "rwc")) as db:
             db.executescript(f"pragma auto_vacuum = incremental; vacuum; begin; {_SCHEMA}")
             for name, value in facts.items():
                 db.execute("insert into facts values (?, ?)", (name, json.dumps(value)))
@@ -122,7 +123,8 @@ class StreamStore:
     @contextmanager
     def reading(self) -> Iterator[StreamReader]:
         """A connection of its own that sees the last commit."""
-        with closing(_connect(self.path, read_only=True)) as db:
+        with closing(_connect(self.path)) as db:
+            db.execute("pragma query_only = on")
             yield StreamReader(db)
 
     @property
@@ -193,12 +195,9 @@ class StreamStore:
         """Drop the snapshots that hold this answer."""
         self._db.execute("delete from snapshots where answers >= ?", (after_answer,))
 
-    def drop_rows(self, before: int, most: int) -> int:
-        """Drop at most so many of the oldest rows; how many were dropped comes back."""
-        first = self.reader.first_row()
-        before = min(before, first + most, self.reader.count_rows() - 1)  # the last row tells how many there were
-        if before <= first:
-            return 0
+    def drop_rows(self, before: int) -> int:
+        """Drop the rows before this one, but for the last of all; how many were dropped comes back."""
+        before = min(before, self.reader.count_rows() - 1)  # the last row tells how many there were
         self._db.execute("delete from snapshots where row < ?", (before,))
         dropped = self._db.execute("delete from rows where row < ?", (before,)).rowcount
         self._db.execute("pragma incremental_vacuum(1000)").fetchall()
@@ -336,14 +335,14 @@ class StreamReader:
         return bytes(found.fetchone()[0])
 
 
-def _connect(path: Path, read_only: bool = False) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=30.0, isolation_level=None, check_same_thread=False)
+def _connect(path: Path, mode: str = "rw") -> sqlite3.Connection:
+    """Open a file; with the mode "rw" one that is gone is an error, where SQLite would make an empty one."""
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    db = sqlite3.connect(address, uri=True, timeout=30.0, isolation_level=None, check_same_thread=False)
     db.execute("pragma journal_mode = wal")
     db.execute("pragma synchronous = full")
     db.execute("pragma cache_size = -8000")
     db.execute("pragma journal_size_limit = 67108864")
-    if read_only:
-        db.execute("pragma query_only = on")
     return db
 
 
@@ -363,17 +362,31 @@ def back_up(data: Path, out: Path) -> int:
     if out.exists():
         raise DriftvoteError(f"{out}: there is something of this name already; name a new folder")
     part = out.with_name(f".{out.name}.part")
-    (part / "streams").mkdir(parents=True)
-    found = list_stores(data)
-    for path in found:
-        with (
-            closing(_connect(path, read_only=True)) as source,
-            closing(sqlite3.connect(part / "streams" / path.name)) as copy,
-        ):
+    shutil.rmtree(part, ignore_errors=True)  # of a copy that was cut off
+    part.mkdir(mode=0o700, parents=True)
+    (part / "streams").mkdir()
+    try:
+        found = sum(_copy(path, part / "streams" / path.name) for path in list_stores(data))
+        sync_folder(part / "streams")
+        os.replace(part, out)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    sync_folder(out.parent)
+    return found
+
+
+def _copy(path: Path, out: Path) -> bool:
+    """Copy a stream as it is at one moment; False if it was deleted meanwhile."""
+    try:
+        with closing(_connect(path)) as source, closing(sqlite3.connect(out)) as copy:
             source.backup(copy)  # in one step: with several, each write to the source begins it anew
             copy.execute("pragma journal_mode = delete")
-        with open(part / "streams" / path.name, "rb") as file:
-            os.fsync(file.fileno())
-    os.replace(part, out)
-    sync_folder(out.parent)
-    return len(found)
+    except sqlite3.Error as problem:
+        if path.exists():
+            raise DriftvoteError(f"{path}: this stream cannot be copied ({problem}); nothing was") from None
+        out.unlink(missing_ok=True)
+        return False
+    with open(out, "rb") as file:
+        os.fsync(file.fileno())
+    return True

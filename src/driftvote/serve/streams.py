@@ -53,8 +53,8 @@ RECENT_EVENTS = 10_000
 """Rows for which the page calls a labeler changed."""
 
 RATE_SECONDS = 10
-DROP_ROWS = 5_000
-"""Rows that retention drops in one transaction."""
+DROP_ROWS = 2 * TURN_ROWS
+"""Rows that retention drops in one transaction: more than a turn adds."""
 
 
 @dataclass
@@ -64,6 +64,7 @@ class Job:
     rows: list[RowIn] | None = None
     call: Callable[[], Any] | None = None
     writes: bool = True
+    alone: bool = False  # in a turn of its own
     result: Any = None
     error: BaseException | None = None
     future: Future[Any] = field(default_factory=Future)
@@ -154,9 +155,9 @@ class ServedStream:
         """Learn from rows and label them; the result is the answer of `POST rows`."""
         return self._submit(Job(rows=rows))
 
-    def submit(self, call: Callable[[], Any], writes: bool = False) -> Future[Any]:
+    def submit(self, call: Callable[[], Any], writes: bool = False, alone: bool = False) -> Future[Any]:
         """Run a call in a turn of this stream, between commits; with `writes` inside of a transaction."""
-        return self._submit(Job(call=call, writes=writes))
+        return self._submit(Job(call=call, writes=writes, alone=alone))
 
     def _submit(self, job: Job) -> Future[Any]:
         n_rows = len(job.rows or ())
@@ -178,10 +179,14 @@ class ServedStream:
 
     def _take(self) -> list[Job]:
         with self._lock:
-            jobs, n_rows = list[Job](), 0
-            while self._waiting and (not jobs or n_rows + len(self._waiting[0].rows or ()) <= TURN_ROWS):
+            jobs = [self._waiting.popleft()]
+            n_rows = len(jobs[0].rows or ())
+            while self._waiting and not jobs[0].alone and not self._waiting[0].alone:
+                more = len(self._waiting[0].rows or ())
+                if n_rows + more > TURN_ROWS:
+                    break
                 jobs.append(self._waiting.popleft())
-                n_rows += len(jobs[-1].rows or ())
+                n_rows += more
             self._waiting_rows -= n_rows
             return jobs
 
@@ -208,7 +213,7 @@ class ServedStream:
         """Do the jobs in their order, all writing in one transaction."""
         if self.closed:
             raise RequestError(404, "unknown_stream", f"there is no stream {self.name!r}")
-        if self._model is None:
+        if self._model is None and not jobs[0].alone:
             self._load()
         writes = any(job.writes for job in jobs)
         self._dirty = False
@@ -811,18 +816,21 @@ class ServedStream:
         if keep is not None and self.n_rows - first > keep + max(100, keep // 10):
             self.drop_before(self.n_rows - keep)
 
-    def drop_old(self) -> None:
-        """Drop what is older than `keep_days`, inside of a transaction."""
-        if "keep_days" in self.settings and self.n_rows:
-            self.drop_before(self.store.reader.first_row_since(time.time() - 86400 * self.settings["keep_days"]))
+    def drop_old(self) -> int:
+        """Drop some of what is older than `keep_days`, inside of a transaction; how many rows, comes back."""
+        if "keep_days" not in self.settings or not self.n_rows:
+            return 0
+        return self.drop_before(self.store.reader.first_row_since(time.time() - 86400 * self.settings["keep_days"]))
 
-    def drop_before(self, row: int) -> None:
-        """Drop rows before this one, at most `DROP_ROWS`; the model no longer needs them."""
-        row = min(row, self.n_rows - 1, self.store.reader.first_row() + DROP_ROWS)
-        if row > self.store.reader.first_row():
-            if self._snapshot_at[0] < row:
-                self.save_snapshot()
-            self.store.drop_rows(row, DROP_ROWS)
+    def drop_before(self, row: int) -> int:
+        """Drop rows before this one, a part of them if they are many; the model no longer needs them."""
+        first = self.store.reader.first_row()
+        row = min(row, self.n_rows - 1, first + max(DROP_ROWS, 2 * self._limits.rows))
+        if row <= first:
+            return 0
+        if self._snapshot_at[0] < row:
+            self.save_snapshot()
+        return self.store.drop_rows(row)
 
     def close(self) -> None:
         """Save what is loaded, and close."""
@@ -891,7 +899,9 @@ class StreamFolder:
         for path in list_stores(data):
             try:
                 stream = ServedStream(StreamStore(path), limits, self._pool)
-            except (sqlite3.Error, DriftvoteError, ValueError, TypeError) as problem:  # noqa: PERF203
+                if file_name(stream.name) != path.name:
+                    raise StateError(f"it holds the stream {stream.name!r}, whose file has another name")
+            except Exception as problem:  # noqa: PERF203 - whatever is wrong with it, the others are served
                 self.damaged.append(f"{path.name}: {problem}")
             else:
                 self.streams[stream.name] = stream
@@ -911,7 +921,7 @@ class StreamFolder:
             stream = self.streams.get(name)
             if stream is not None:
                 for key in sorted({*settings, *stream.settings}):
-                    if settings.get(key) != stream.settings.get(key):
+                    if settings.get(key, _MISSING) != stream.settings.get(key, _MISSING):
                         raise RequestError(
                             409,
                             "other_settings",
@@ -924,7 +934,14 @@ class StreamFolder:
                     403, "too_many_streams", f"there are {len(self.streams):,} streams, the most that are taken"
                 )
             facts = {"name": name, "settings": settings, "created": time.time()}
-            store = StreamStore.create(self._folder / file_name(name), facts)
+            path = self._folder / file_name(name)
+            if path.exists():
+                raise RequestError(
+                    503,
+                    "damaged",
+                    f"stream {name!r} exists, but its file {path.name} could not be read; /readyz says why",
+                )
+            store = StreamStore.create(path, facts)
             stream = ServedStream(store, self.limits, self._pool)
             self.streams[name] = stream
             return stream, True
@@ -934,12 +951,12 @@ class StreamFolder:
         stream = self.get(name)
 
         def remove() -> dict[str, Any]:
-            stream.delete()
-            with self._lock:
+            with self._lock:  # nobody creates it anew meanwhile
+                stream.delete()
                 del self.streams[name]
             return {"deleted": name, "rows": stream.n_rows}
 
-        return stream.submit(remove)
+        return stream.submit(remove, alone=True)
 
     def close(self) -> None:
         """Finish every job, save every stream, close the files."""
