@@ -84,9 +84,10 @@ def make_token(path: Path, roles: str, name: str) -> str:
         raise DriftvoteError(
             f"{path}: there is a token of the name {name!r} already; remove its line, or choose another"
         )
+    begin = "\n" if known and not path.read_bytes().endswith(b"\n") else ""  # a last line without an end
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     with os.fdopen(handle, "a") as file:
-        file.write(f"sha256:{_digest(token)} {roles} {name}\n")
+        file.write(f"{begin}sha256:{_digest(token)} {roles} {name}\n")
     return token
 
 
@@ -139,6 +140,7 @@ class Gate:
         self._path = tokens
         self._names = names
         self._callers = {} if tokens is None else read_tokens(tokens)
+        self.reloads = 0
         if tokens is not None and not self._callers:
             raise DriftvoteError(f"{tokens}: there is no token in it; make one with driftvote serve token")
 
@@ -151,6 +153,7 @@ class Gate:
         """Read the tokens again; how many there are comes back. A file that cannot be read changes nothing."""
         if self._path is not None:
             self._callers = read_tokens(self._path)
+            self.reloads += 1
         return len(self._callers)
 
     def find(self, token: str) -> Caller | None:

@@ -13,6 +13,7 @@ import io
 import json
 import mimetypes
 import re
+import sqlite3
 import sys
 import time
 import traceback
@@ -68,6 +69,7 @@ class Call:
     caller: Caller
     send: Any
     rows: int = 0  # for the log
+    held: int = 0  # bytes of its body, which count as waiting until it is answered
 
     @property
     def stream(self) -> ServedStream:
@@ -150,6 +152,8 @@ class Service:
         except Exception as problem:
             log("error", problem=f"{type(problem).__name__}: {problem}", traceback=traceback.format_exc())
             response = refuse(RequestError(500, "internal", "an error of the service; its log says more"))
+        finally:
+            self.waiting_bytes -= call.held
         if response is not None and not status:
             await response(scope, receive, send_guarded)
         seconds = time.monotonic() - begin
@@ -191,17 +195,17 @@ class Service:
             raise RequestError(415, "wrong_type", f"the body is sent as {kind}; set Content-Type: application/json")
         if request.headers.get("content-encoding", "identity").lower() != "identity":
             raise RequestError(415, "encoded", "the body is compressed; send it as it is")
-        begin, size = time.monotonic(), 0
+        left = self.limits.read_seconds  # for the client: what the service does meanwhile does not count
         parts = request.stream().__aiter__()
         while True:
-            left = begin + self.limits.read_seconds + size / SLOWEST - time.monotonic()
+            begin = time.monotonic()
             try:
                 part = await asyncio.wait_for(parts.__anext__(), max(0.01, left))
             except StopAsyncIteration:
                 return
             except asyncio.TimeoutError:
                 raise RequestError(408, "too_slow", "the body comes too slowly") from None
-            size += len(part)
+            left += len(part) / SLOWEST - (time.monotonic() - begin)
             yield part
 
     async def read(self, call: Call, parse: Callable[[bytes], Any]) -> Any:
@@ -211,18 +215,16 @@ class Service:
         length = call.request.headers.get("content-length", "0")
         if length.isascii() and length.isdigit() and int(length[:20]) > most:
             raise too_large
-        try:
-            async for part in self.parts(call.request):
-                found += part
-                self.waiting_bytes += len(part)
-                if len(found) > most:
-                    raise too_large
-                if self.waiting_bytes > self.limits.waiting_bytes:
-                    raise RequestError(503, "busy", "too many large requests at once; try again in a second")
-            body = bytes(found)
-            return parse(body) if len(body) <= SMALL_BODY else await run_in_threadpool(parse, body)
-        finally:
-            self.waiting_bytes -= len(found)
+        async for part in self.parts(call.request):
+            found += part
+            call.held += len(part)
+            self.waiting_bytes += len(part)
+            if len(found) > most:
+                raise too_large
+            if self.waiting_bytes > self.limits.waiting_bytes:
+                raise RequestError(503, "busy", "too many large requests at once; try again in a second")
+        body = bytes(found)
+        return parse(body) if len(body) <= SMALL_BODY else await run_in_threadpool(parse, body)
 
     # -- server-sent events --------------------------------------------------------------------
 
@@ -230,6 +232,7 @@ class Service:
         """Send what `produce` finds (event, id, data), again and again, until the client or the service ends."""
         if self.listeners >= self.limits.listeners:
             raise RequestError(503, "too_many_listeners", f"{self.listeners} connections wait for events already")
+        tokens = self.gate.reloads  # when they are read again, clients connect anew, if they still may
         first = await produce()
         self.listeners += 1
         gone = asyncio.create_task(wait_until_gone(call.request))
@@ -238,7 +241,7 @@ class Service:
             await call.send({"type": "http.response.start", "status": 200, "headers": headers})
             last = time.monotonic()
             text = ": driftvote\n\n" + "".join(format_event(*one) for one in first)
-            while not gone.done() and not self.stopping():
+            while not gone.done() and not self.stopping() and self.gate.reloads == tokens:
                 if not text and time.monotonic() - last >= HEARTBEAT_SECONDS:
                     text = ": still here\n\n"
                 if text:
@@ -372,9 +375,11 @@ async def answer_lines(call: Call, stream: ServedStream) -> None:
             rows = await run_in_threadpool(stream.rows.read_lines, lines)
             answer = await finished(stream.submit_rows(rows))
         except RequestError as refusal:
-            if refusal.row is not None:
-                refusal.row += call.rows
-            raise
+            if refusal.row is None:
+                raise
+            row = refusal.row + call.rows
+            message = re.sub(r"^row \d+", f"row {row}", str(refusal))
+            raise RequestError(refusal.status, refusal.code, message, row) from None
         call.rows += len(rows)
         await send_lines([*answer["rows"], *({"event": one} for one in answer["events"])])
 
@@ -463,8 +468,13 @@ def read_store(stream: ServedStream, query: Callable[[StreamReader], Any]) -> An
     """Return what a query finds in the file of a stream."""
     if stream.closed:
         raise RequestError(404, "unknown_stream", f"there is no stream {stream.name!r}")
-    with stream.store.reading() as reader:
-        return query(reader)
+    try:
+        with stream.store.reading() as reader:
+            return query(reader)
+    except sqlite3.Error as problem:
+        if stream.closed:  # deleted meanwhile
+            raise RequestError(404, "unknown_stream", f"there is no stream {stream.name!r}") from None
+        raise RequestError(503, "storage", f"the stream could not be read ({problem}); try again") from None
 
 
 async def get_events(call: Call) -> Response | None:
@@ -554,14 +564,14 @@ def label_batches(stream: ServedStream, reader: StreamReader) -> Iterator[Any]:
         yield pa.RecordBatch.from_pydict(
             {
                 "row": pa.array([one.row for one in rows], pa.int64()),
-                "id": [one.id for one in rows],
+                "id": pa.array([one.id for one in rows], pa.string()),
                 "time": pa.array([None if one.time is None else str(one.time) for one in rows], pa.string()),
                 "label": pa.array(
                     [None if one["label"] is None else str(one["label"]) for one in answers], pa.string()
                 ),
-                "probability": [one.probability for one in rows],
+                "probability": pa.array([one.probability for one in rows], pa.float64()),
                 "window": pa.array([one.window for one in rows], pa.int64()),
-                "needs_review": [one["needs_review"] for one in answers],
+                "needs_review": pa.array([one["needs_review"] for one in answers], pa.bool_()),
             }
         )
 

@@ -17,6 +17,9 @@ EXAMPLE = '{"rows": [{"id": "m1", "votes": {"a": "safe", "b": "unsafe", "c": nul
 SERVER_ID = "row:"
 """Ids that the server gives to rows without one begin like this."""
 
+DEEPEST = 32
+"""How deeply objects and lists of the field "data" may be nested."""
+
 _MISSING = object()
 _ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -79,7 +82,10 @@ def _constant(name: str) -> None:
 
 def show(value: Any) -> str:
     """Return a value for a message: JSON, cut short."""
-    text = json.dumps(value)
+    try:
+        text = json.dumps(value)
+    except RecursionError:
+        text = "something that is nested too deeply"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -124,7 +130,14 @@ class BodyReader:
 
     def read_lines(self, lines: Sequence[bytes]) -> list[RowIn]:
         """Return the rows of lines of JSON, one a line."""
-        return self.read([parse_json(line) for line in lines])
+        found = []
+        for place, line in enumerate(lines):
+            try:
+                found.append(parse_json(line))
+            except RequestError as refusal:  # noqa: PERF203
+                message = str(refusal).replace("the body", "the line")
+                raise RequestError(refusal.status, refusal.code, f"row {place}: {message}", place) from None
+        return self.read(found)
 
     def read(self, rows: Any) -> list[RowIn]:
         """Return encoded rows; the first one that is wrong is named in the error."""
@@ -189,7 +202,7 @@ class BodyReader:
                 f" not a vote; votes are {self._form.describe_values('null')}",
                 place,
             )
-        if type(value) is str and len(self._codes) < 10_000:
+        if type(value) is str and len(value) <= self._limits.name_length and len(self._codes) < 10_000:
             self._codes[value] = code
         return code
 
@@ -214,9 +227,15 @@ class BodyReader:
         )
 
     def _check_data(self, place: int, value: Any) -> str:
+        found = check_fields(value, value, f'row {place}: "data"', '{"text": "..."}', place)
+        if not _is_flat(found):
+            message = (
+                f'row {place}: "data" is nested too deeply; at most {DEEPEST} objects and lists may hold each other'
+            )
+            raise RequestError(422, "bad_data", message, place)
         try:
-            text = json.dumps(check_fields(value, value, f'row {place}: "data"', '{"text": "..."}'), allow_nan=False)
-        except (ValueError, RecursionError):
+            text = json.dumps(found, allow_nan=False)
+        except ValueError:
             raise RequestError(422, "bad_data", f'row {place}: "data" holds a number without an end', place) from None
         if len(text) > self._limits.data_bytes:
             raise RequestError(
@@ -229,6 +248,23 @@ class BodyReader:
 
 
 _FIELDS = {"id", "time", "votes", "data"}
+
+
+def _is_flat(value: Any) -> bool:
+    """Whether objects and lists are nested little: what is stored must be readable inside of any answer."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, (dict, list))
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, (dict, list))
+        ]
+        if not level:
+            return True
+    return False
+
 
 # -- settings of a stream ------------------------------------------------------------------------
 

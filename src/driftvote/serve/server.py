@@ -82,6 +82,8 @@ def _serve(options: ServeOptions, gate: Gate, listener: socket.socket) -> None:
     )
     server = uvicorn.Server(config)
     _route_logs()
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until the loop listens to it: the tokens were just read
     for number in (signal.SIGTERM, signal.SIGINT):  # before uvicorn listens to them, and when it raises them again
         signal.signal(number, server.handle_exit)
     try:
@@ -140,13 +142,14 @@ async def _keep_house(service: Service) -> None:
         for stream in list(service.folder.streams.values()):
             if "keep_days" in stream.settings:
                 with contextlib.suppress(Exception):
-                    await asyncio.wrap_future(stream.submit(stream.drop_old, writes=True))
+                    while await asyncio.wrap_future(stream.submit(stream.drop_old, writes=True)):
+                        pass
 
 
 def _reload(service: Service) -> None:
     try:
         log("tokens", count=service.gate.reload())
-    except (DriftvoteError, OSError) as problem:
+    except (DriftvoteError, OSError, ValueError) as problem:
         log("tokens", problem=f"{problem}; the tokens stay as they were")
 
 
@@ -173,11 +176,12 @@ def _route_logs() -> None:
 
 
 def _protocol(seconds: float) -> Any:
-    """Return uvicorn's protocol with a limit on the time that the headers of a request may take."""
+    """Return uvicorn's protocol with limits on the time for the headers of a request, and for reading its answer."""
     base: Any = AutoHTTPProtocol
 
     class TimedProtocol(base):  # type: ignore[misc]
         _timer: Any = None
+        _stalled: Any = None
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
@@ -190,8 +194,19 @@ def _protocol(seconds: float) -> Any:
             elif self._timer is None:
                 self._wait_for_headers()
 
+        def pause_writing(self) -> None:
+            """Give up a client that reads nothing of what waits for it."""
+            super().pause_writing()
+            self._stalled = self.loop.call_later(seconds, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            self._stalled.cancel()
+            super().resume_writing()
+
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_waiting()
+            if self._stalled is not None:
+                self._stalled.cancel()
             super().connection_lost(exc)
 
         def _wait_for_headers(self) -> None:

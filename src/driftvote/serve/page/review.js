@@ -1,6 +1,6 @@
 // The review queue of a stream: one question at a time, answered by key or tap, and what the answers have changed.
 
-import { count, h, keyed, percent, plural, sentence, setText, when } from "./dom.js";
+import { count, h, keyed, percent, plural, setText, when } from "./dom.js";
 
 const AHEAD = 5; // questions asked for at a time
 const KEYS = 9; // classes with a key of their own
@@ -127,7 +127,7 @@ export function reviewView(path, app, takeStream) {
                 "div",
                 { class: "why" },
                 h("p", {}, question.label === null ? "It has no label yet: the votes are tied." : `Its label was ${question.label}, ${percent(question.probability)} sure.`),
-                h("p", { class: "about" }, `Why this row: ${sentence(question.why)}`),
+                h("p", { class: "about" }, `What label models say: ${question.why}`),
               ),
               app.canReview ? answers(question.classes.map(button)) : h("p", { class: "notice" }, "Your token may read, not review."),
             ]
