@@ -139,26 +139,30 @@ class Client:
 
     def take_back(self, stream: str, row_id: str) -> dict[str, Any]:
         """Take an answer back."""
-        return self._request("DELETE", _path(stream, "feedback", row_id))
+        return self._request("DELETE", _path(stream, "feedback", row_id), done="no_answer")
 
     def delete(self, stream: str) -> dict[str, Any]:
         """Delete a stream and all its rows."""
-        return self._request("DELETE", f"{_path(stream)}?{urlencode({'confirm': stream})}")
+        return self._request("DELETE", f"{_path(stream)}?{urlencode({'confirm': stream})}", done="unknown_stream")
 
     def _with_id(self, row: Mapping[str, Any]) -> dict[str, Any]:
         return dict(row) if row.get("id") is not None else {**row, "id": f"{self._prefix}-{next(self._numbers):08x}"}
 
-    def _request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+    def _request(self, method: str, path: str, body: Any = None, done: str = "") -> dict[str, Any]:
+        """Send a request until it is answered; `done` is the code that says so after an answer that was lost."""
         data = None if body is None else json.dumps(body).encode()
-        until, pause = time.monotonic() + self._patience, 0.05
+        until, pause, lost = time.monotonic() + self._patience, 0.05, False
         while True:
             try:
                 return self._attempt(method, path, data)
             except ServiceError as refused:
+                if lost and refused.code == done:
+                    return {}
                 if refused.status not in AGAIN or time.monotonic() + pause > until:
                     raise
             except (OSError, http.client.HTTPException) as problem:
                 self._connection.close()
+                lost = True
                 if time.monotonic() + pause > until:
                     host = f"{self._connection.host}:{self._connection.port}"
                     raise ServiceError(0, "unreachable", f"{host} does not answer ({problem!r})") from problem
