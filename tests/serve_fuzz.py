@@ -193,7 +193,8 @@ def fuzz(server: Server, n: int, seed: int) -> Counter[int]:
     assert [one["probability"] for one in answers] == out.probability.tolist(), "a stream beside it was harmed"
     for one in slow:
         one.settimeout(10)
-        assert one.recv(100) == b"" or True
+        with contextlib.suppress(ConnectionError):
+            assert one.recv(100) == b"", "a client that stopped in its headers is still waited for"
         one.close()
     assert server.call("GET", "/healthz")[0] == 200
     errors = [line for line in server.read_log().splitlines() if '"event": "error"' in line or "Traceback" in line]

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import http.client
 import json
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -23,8 +26,11 @@ from prometheus_client.parser import text_string_to_metric_families
 from driftvote import AdaptiveLabelModel, load
 from driftvote.client import Client, ServiceError
 from driftvote.errors import DriftvoteError
+from driftvote.serve import Limits
 from driftvote.serve.access import Gate, make_token
-from driftvote.serve.store import file_name
+from driftvote.serve.app import describe
+from driftvote.serve.store import back_up, file_name
+from driftvote.serve.streams import StreamFolder
 from driftvote.settings import REVIEW_BELOW
 
 from serve_for_tests import CLASSES, Server, make_rows
@@ -137,9 +143,11 @@ def test_settings_reach_the_model(server, settings):
 
 def test_settings(server):
     path = server.create("settings", labelers=["a", "b", "c"], keep_rows=10)
-    assert server.call("PUT", path, {"classes": CLASSES, "labelers": ["a", "b", "c"], "keep_rows": 10})[0] == 200
-    status, answer = server.call("PUT", path, {"classes": CLASSES, "labelers": ["a", "b", "c"], "keep_rows": 11})
-    assert (status, answer["error"]["code"]) == (409, "other_settings")
+    same = {"classes": CLASSES, "labelers": ["a", "b", "c"], "keep_rows": 10}
+    assert server.call("PUT", path, same)[0] == 200
+    for other in ({"keep_rows": 11}, {"false_event_rate": None}):
+        status, answer = server.call("PUT", path, same | other)
+        assert (status, answer["error"]["code"]) == (409, "other_settings")
     for settings, code in [
         ({}, "no_classes"),
         ({"classes": ["a"]}, "bad_setting"),
@@ -204,6 +212,10 @@ def test_lines_of_json_are_answered_line_by_line(server):
     *taken, error = [line for line in map(json.loads, text.splitlines()) if "event" not in line]
     assert (len(taken), error["error"]["code"], error["error"]["row"]) == (1000, "unknown_class", 1200)
     assert server.call("GET", path)[1]["rows"] == 3500
+    lines = [json.dumps(row).encode() for row in make_rows(1100, seed=4, prefix="k")]
+    lines[1050] = b'{"votes": '
+    error = json.loads(server.call("POST", f"{path}/rows", b"\n".join(lines), kind)[1].splitlines()[-1])["error"]
+    assert (error["code"], error["row"], error["message"][:27]) == ("not_json", 1050, "row 1050: the line is not J")
 
 
 def test_questions_answers_and_undo(server, tmp_path):
@@ -335,7 +347,7 @@ def test_every_route_is_described(server):
         path = one.path.replace(":path", "")
         assert one.summary
         assert one.method.lower() in described[path]
-        assert f"{one.method} {one.path}" in page
+        assert f"<b>{one.method}</b> {path}</code>" in page
     for path in ("/docs", "/"):
         connection = server.connect()
         connection.request("GET", path)
@@ -379,6 +391,71 @@ def test_a_deleted_stream_is_gone(server):
     assert server.call("GET", path)[0] == 404
     server.create("gone", labelers=["a", "b", "c"])
     assert server.call("GET", path)[1]["rows"] == 0
+
+
+# -- a folder of streams, without a server -------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    folder = StreamFolder(tmp_path, Limits(), workers=1)
+    yield folder
+    folder.close()
+
+
+def test_a_delete_among_other_requests_is_done_once(folder, tmp_path):
+    stream, _ = folder.create("s", {"classes": CLASSES})
+    rows = stream.rows.read(make_rows(5))
+    go = threading.Event()
+    first = stream.submit(go.wait)  # what follows waits for the same turn
+    learned, deleted, late = stream.submit_rows(rows), folder.delete("s"), stream.submit_rows(rows)
+    reading = stream.store.reading()
+    go.set()
+    assert first.result()
+    assert len(learned.result()["rows"]) == 5
+    assert deleted.result() == {"deleted": "s", "rows": 5}
+    with pytest.raises(DriftvoteError, match="there is no stream 's'"):
+        late.result()
+    with pytest.raises(sqlite3.OperationalError), reading:  # an export that began too late makes no file
+        pass
+    assert list((tmp_path / "streams").iterdir()) == []
+    assert folder.create("s", {"classes": CLASSES})[1]
+
+
+def test_a_file_that_cannot_be_read_is_never_replaced(tmp_path):
+    (tmp_path / "streams").mkdir()
+    path = tmp_path / "streams" / file_name("s")
+    path.write_bytes(b"not SQLite")
+    with closing(sqlite3.connect(tmp_path / "streams" / file_name("t"))) as db:  # of this version, and empty
+        db.executescript("create table facts (name, value); pragma user_version = 1")
+    folder = StreamFolder(tmp_path, Limits(), workers=1)
+    assert [one.partition(":")[0] for one in folder.damaged] == sorted([file_name("s"), file_name("t")])
+    for name in ("s", "t"):
+        with pytest.raises(DriftvoteError, match="exists, but its file .* could not be read"):
+            folder.create(name, {"classes": CLASSES})
+    assert path.read_bytes() == b"not SQLite"
+    assert folder.create("u", {"classes": CLASSES})[1]
+    folder.close()
+    with pytest.raises(DriftvoteError, match=f"{file_name('s')}: this stream cannot be copied"):
+        back_up(tmp_path, tmp_path / "copy")
+    assert not [one.name for one in tmp_path.iterdir() if "copy" in one.name]
+
+
+def test_retention_keeps_up_with_large_batches(folder):
+    few, _ = folder.create("few", {"classes": CLASSES, "keep_rows": 1_000, "windows": [64]})
+    old, _ = folder.create("old", {"classes": CLASSES, "keep_days": 1, "windows": [64]})
+    rows = make_rows(10_000)
+    for turn in range(5):
+        batch = few.rows.read([row | {"id": f"{turn}-{row['id']}"} for row in rows])
+        few.submit_rows(batch).result()
+        old.submit_rows(batch).result()
+        with few.store.reading() as reader:
+            assert 1_000 <= reader.count_rows() - reader.first_row() <= 1_100
+    with closing(sqlite3.connect(old.store.path)) as db:
+        db.execute("update rows set at = at - 90000 where row < 45000")
+        db.commit()
+    dropped = [old.submit(old.drop_old, writes=True).result() for _ in range(4)]
+    assert dropped == [20_000, 20_000, 5_000, 0]
 
 
 # -- servers of their own ------------------------------------------------------------------------
@@ -479,11 +556,17 @@ def test_tokens(tmp_path):
                 assert status == (403 if role not in allowed else status), (method, path, role)
                 assert status < 300 or role not in allowed
         check_session(server, tokens)
-        make_token(file, "read", "newcomer")
+        live = server.connect()
+        live.request("GET", "/v1/live", headers=by["read"])
+        open_answer = live.getresponse()
         lines = file.read_text().splitlines()
-        file.write_text("\n".join(line for line in lines if "my-read" not in line) + "\n")
+        file.write_text("\n".join(line for line in lines if "my-read" not in line))
+        token = make_token(file, "read", "newcomer")  # begins a line of its own
         server.process.send_signal(signal.SIGHUP)
         wait_until(lambda: server.call("GET", "/v1/streams", None, by["read"])[0] == 401)
+        assert server.call("GET", "/v1/streams", None, {"Authorization": f"Bearer {token}"})[0] == 200
+        assert b"event: streams" in open_answer.read()  # it ends, like the token
+        live.close()
         assert server.call("GET", "/v1/streams", None, by["admin"])[0] == 200
         assert not any(token in server.read_log() for token in tokens.values())
 
@@ -567,8 +650,34 @@ def test_the_client_sends_again_what_was_not_answered(server):
             client.label("by-client", [{"votes": {"a": "maybe"}}])
         assert (refused.value.status, refused.value.row) == (422, 0)
         client.delete("by-client")
+        with pytest.raises(ServiceError, match="there is no stream"):
+            client.delete("by-client")
     with Client("http://127.0.0.1:9", patience=0.2) as client, pytest.raises(ServiceError, match="does not answer"):
         client.streams()
+
+
+def test_a_delete_whose_answer_was_lost_is_done(server):
+    """Between client and service stands a connection that carries the first request, and loses its answer."""
+    path = server.create("lost")
+    with socket.create_server(("127.0.0.1", 0)) as between:
+        port = between.getsockname()[1]
+
+        def carry():
+            for lose in (True, False):
+                near, _ = between.accept()
+                with near, socket.create_connection(("127.0.0.1", server.port)) as far:
+                    far.sendall(near.recv(10_000))
+                    answer = http.client.HTTPResponse(far)
+                    answer.begin()
+                    body = answer.read()
+                    if not lose:
+                        near.sendall(b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n" % (answer.status, len(body)) + body)
+
+        with ThreadPoolExecutor(1) as pool, Client(f"http://127.0.0.1:{port}", timeout=20) as client:
+            done = pool.submit(carry)
+            assert client.delete("lost") == {}
+            done.result()
+    assert server.call("GET", path)[0] == 404
 
 
 def test_killed_under_load_nothing_answered_is_lost(tmp_path):
@@ -598,3 +707,21 @@ def check_limits(server):
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as slow:
             slow.sendall(text)
             assert slow.recv(1000) == b"" if text == head else b" 408 " in slow.recv(1000)[:20]
+    # Nor is one that does not read its answers.
+    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as slow:
+        slow.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 1500)
+        time.sleep(2.0)
+        taken, part = 0, b"x"
+        with contextlib.suppress(ConnectionError):
+            while part:
+                part = slow.recv(1 << 20)
+                taken += len(part)
+                time.sleep(0.0 if taken > 1 << 20 else 2.0)
+    assert 0 < taken < 1500 * len(json.dumps(describe(), separators=(",", ":")))
+    # Data may be nested, as deeply as it can be read again.
+    deep = {"id": "deep", "votes": make_rows(1)[0]["votes"], "data": {}}
+    for depth, status in ((30, 200), (40, 422), (900, 422)):
+        inside = "[" * depth + "]" * depth
+        text = json.dumps({"rows": [deep]}).replace('"data": {}', f'"data": {{"a": {inside}}}').encode()
+        assert server.call("POST", f"{path}/rows", text)[0] == status
+    assert server.call("GET", f"{path}/rows/deep")[0] == 200
