@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 # Two workers: the suite is planned for a machine of two cores.
 JOBS ?= 2
 
-.PHONY: help install demo serve-demo test test-jit test-nojit test-bare coverage check format golden picture clean docs reproduce \
+.PHONY: help install demo serve-demo test test-jit test-nojit test-bare coverage check format golden picture clean docs docs-site reproduce \
 	test-spark test-spark-kill bench-spark bench-spark-state bench bench-quick bench-check bench-peers bench-files quality \
 	quality-ablation committee events-bench bands watch-bench fuzz kill \
 	serve-bench serve-fuzz serve-kill
@@ -82,14 +82,14 @@ test-spark-kill: $(VENV)/.spark  ## a streaming query killed at three random mom
 	DRIFTVOTE_KILLS=full $(BIN)/python -m pytest -q -s -p no:xdist --no-header tests/spark/test_streaming_kill.py
 
 check: $(VENV)/.dev  ## style, types, structure, recipes of CONTRIBUTING.md
-	$(BIN)/ruff format --check src tests benchmarks experiments
-	$(BIN)/ruff check src tests benchmarks experiments
+	$(BIN)/ruff format --check src tests benchmarks experiments website
+	$(BIN)/ruff check src tests benchmarks experiments website
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q -p no:cacheprovider tests/test_structure.py tests/test_recipes.py
 
 format: $(VENV)/.dev  ## let ruff tidy up
-	$(BIN)/ruff format src tests benchmarks experiments
-	$(BIN)/ruff check --fix src tests benchmarks experiments
+	$(BIN)/ruff format src tests benchmarks experiments website
+	$(BIN)/ruff check --fix src tests benchmarks experiments website
 
 reproduce: $(VENV)/.plots  ## the paper's experiments: results/ and docs/reproduction.md
 	$(BIN)/python -m experiments.paper all --data $(DATA) --out results --docs docs
@@ -150,6 +150,14 @@ bench-spark: $(VENV)/.spark  ## labeling on Spark against copying, some ten minu
 # Each peer has its own environment; one that cannot be installed is reported and left out.
 bench-peers: $(VENV)/.dev  ## the libraries that are compared with, below .bench-envs/
 	$(BIN)/python -m benchmarks.peers
+
+$(VENV)/.docs: $(VENV)/.base
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[docs]"
+	@touch $@
+
+# The variable silences an announcement of the theme's makers.
+docs-site: $(VENV)/.docs  ## build the documentation as a static site: build/site/index.html; opens without a server
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 docs: $(VENV)/.dev  ## run every example of the documentation and follow its links
 	$(BIN)/python -m pytest -q tests/test_docs.py

@@ -16,7 +16,7 @@ from driftvote import AdaptiveLabelModel, Confusion, Mixture, OneCoin, Triplet, 
 from streams_for_tests import COMPILED
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 ids = [str(page.relative_to(ROOT)) for page in PAGES]
 
 
@@ -75,8 +75,8 @@ def test_every_page_can_be_reached_from_the_readme():
     assert set(PAGES) <= reached
 
 
-def test_every_setting_is_in_the_quickstart():
-    page = (ROOT / "docs" / "quickstart.md").read_text()
+def test_every_setting_is_in_the_reference():
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text()
     settings = [name for name in inspect.signature(AdaptiveLabelModel).parameters if name != "shortcuts"]
     for kind in (WindowRule, Mixture, Confusion, OneCoin, Wawa, Triplet):
         assert f"`{kind.__name__}`" in page

@@ -113,9 +113,9 @@ def test_the_board_shows_every_metric_and_no_other():
     board = json.loads((DOCS / "grafana-board.json").read_text())
     shown = set(re.findall(r"\bdriftvote_\w+", " ".join(expressions(board))))
     assert shown == {name for name, _ in samples_of(format_metrics(figures()[1]))}
-    page = (DOCS / "watch.md").read_text()
+    page = (DOCS / "reference" / "metrics.md").read_text()
     for name in shown:
-        assert f"`{name}" in page, f"docs/watch.md does not explain {name}"
+        assert f"`{name}" in page, f"docs/reference/metrics.md does not explain {name}"
 
 
 def test_the_board_is_whole():

@@ -716,6 +716,8 @@ class LabelModel:
     def feedback(self, row_or_id: Any, label: Any = None, *, by: str | None = None, replace: bool = False) -> None:
         """Tell the model the class of rows it has seen; it learns from that from now on.
 
+        All or nothing: if anything is refused, nothing has changed. Not for `"triplet"` and `"majority"`.
+
         Parameters
         ----------
         row_or_id
@@ -727,8 +729,6 @@ class LabelModel:
             `"row"` or `"id"`. Without it numbers are rows and text is an id; say it if your ids are numbers.
         replace
             Correct what was verified before. Without it a row that is verified already is refused.
-
-        All or nothing: if anything is refused, nothing has changed. Not for `"triplet"` and `"majority"`.
 
         Examples
         --------

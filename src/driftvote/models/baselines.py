@@ -20,7 +20,8 @@ class FixedWindowLabelModel(LabelModel):
     """Accuracies from the last `window` rows, or from all the past.
 
     The paper's baselines, and the right model when you know how long the past stays true. While fewer
-    rows than the window have come, those there are count.
+    rows than the window have come, those there are count. Parameters that are not listed are those of
+    `AdaptiveLabelModel`.
 
     Parameters
     ----------
@@ -30,8 +31,6 @@ class FixedWindowLabelModel(LabelModel):
         The label model; default the paper's, `"triplet"`. For all the past it must be that one.
     clip
         Accuracies are limited to this range before they become weights (`estimator="triplet"`).
-
-    The other parameters are those of `AdaptiveLabelModel`.
 
     Examples
     --------

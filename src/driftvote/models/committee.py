@@ -44,6 +44,9 @@ class CommitteeLabelModel(LabelModel):
     nothing drifts inside that window and the accuracies are as declared. A row on which the committee is tied, or
     abstains as a whole, counts half an error. Needs SciPy: `pip install 'driftvote[lp]'`.
 
+    Parameters that are not listed are those of `AdaptiveLabelModel`. The estimated `accuracies` are reported, and not
+    used.
+
     Parameters
     ----------
     tau
@@ -57,11 +60,8 @@ class CommitteeLabelModel(LabelModel):
         Rows between two searches.
     allowance
         How far the true agreements may be from those of the window; None takes the bound of the window, A / sqrt(rows).
-
     windows
         A `WindowRule` under `bound="mcdiarmid"`, or window sizes.
-
-    The other parameters are those of `AdaptiveLabelModel`. The estimated `accuracies` are reported, and not used.
 
     Examples
     --------

@@ -75,6 +75,7 @@ def label_stream(
     The state of every stream is in Spark's store and its checkpoint, so a query that was killed continues where it
     stopped; with `write_batches` no row is lost and none is written twice. A micro-batch writes the state of every
     stream in it, whose size follows the largest window: see docs/spark-streaming.md for a window that fits.
+    Parameters that are not listed are those of `driftvote.spark.label`.
 
     Parameters
     ----------
@@ -84,8 +85,6 @@ def label_stream(
     ttl
         Delete the state of a stream without rows for so long (a timedelta, or seconds). If rows come again, the stream
         starts with an empty model.
-
-    The other parameters are those of `driftvote.spark.label`.
     """
     if not getattr(frame, "isStreaming", False):
         raise SettingError("this DataFrame is not a stream; use driftvote.spark.label")
