@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 # Two workers: the suite is planned for a machine of two cores.
 JOBS ?= 2
 
-.PHONY: help install demo serve-demo test test-jit test-nojit test-bare coverage check format golden picture clean docs docs-site reproduce \
+.PHONY: help install demo serve-demo test test-jit test-nojit test-bare coverage check format golden picture clean docs docs-site notebooks reproduce \
 	test-spark test-spark-kill bench-spark bench-spark-state bench bench-quick bench-check bench-peers bench-files quality \
 	quality-ablation committee events-bench bands watch-bench fuzz kill \
 	serve-bench serve-fuzz serve-kill
@@ -159,8 +159,11 @@ $(VENV)/.docs: $(VENV)/.base
 docs-site: $(VENV)/.docs  ## build the documentation as a static site: build/site/index.html; opens without a server
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+notebooks: $(VENV)/.dev  ## run the notebooks of the documentation and store their outputs
+	$(BIN)/python website/notebooks.py
+
 docs: $(VENV)/.dev  ## run every example of the documentation and follow its links
-	$(BIN)/python -m pytest -q tests/test_docs.py
+	$(BIN)/python -m pytest -q tests/test_docs.py tests/test_site.py tests/test_notebooks.py
 
 picture: $(VENV)/.dev  ## photograph the demo's report and the live page for the documentation (needs Chromium)
 	PYTHONPATH=tests $(BIN)/python tests/make_report_picture.py

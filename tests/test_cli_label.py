@@ -333,11 +333,13 @@ def test_progress_of_rows(monkeypatch, capsys):
 
     shown = io.StringIO()
     monkeypatch.setattr(progress, "Console", lambda **_: Console(file=shown, force_terminal=True, width=120))
+    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
     with progress.rows_done("labeling", quiet=False) as listen:
         listen(5_000, None)
         listen(10_000, 0.5)
     assert "10,000 rows" in shown.getvalue()
     monkeypatch.undo()
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as in CI: lines all the same, as this is no terminal
     monkeypatch.setattr(progress, "_EVERY", 0.0)
     with progress.rows_done("labeling", quiet=False) as listen:
         listen(10_000, 0.5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +20,8 @@ _EVERY = 5.0  # seconds between plain lines
 def rows_done(what: str, quiet: bool) -> Iterator[Rows]:
     """A listener for rows: a bar with rate and time left on a terminal, a line every few seconds elsewhere."""
     console = Console(stderr=True, quiet=quiet)
-    if quiet or not console.is_terminal:
+    # Not `console.is_terminal`, which is also true in CI and in Jupyter where they ask for colours (FORCE_COLOR).
+    if quiet or not sys.stderr.isatty():
         yield _row_lines(what, console)
         return
     columns = (
