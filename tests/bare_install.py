@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 SMOKE = """
 import importlib.util, sys
 from pathlib import Path
-for name in ("pandas", "polars", "matplotlib", "plotly", "jinja2", "scipy", "pytest", "pyspark", "duckdb", "prometheus_client"):
+for name in ("pandas", "polars", "matplotlib", "jinja2", "scipy", "pytest", "pyspark", "duckdb", "prometheus_client"):
     assert importlib.util.find_spec(name) is None, f"{name} came with the base install"
 import numpy as np
 import driftvote
@@ -37,7 +37,7 @@ assert report_from_json(Path(sys.argv[2])) == report
 assert {"report.html", "parts.html", "report.css", "report.js"} <= {path.name for path in page.TEMPLATES.iterdir()}
 try:
     report.save("r.html")
-    raise AssertionError("a page without plotly")
+    raise AssertionError("a page without jinja2")
 except driftvote.MissingExtraError as problem:
     assert "driftvote[report]" in str(problem)
 try:

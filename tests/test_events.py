@@ -260,21 +260,23 @@ def test_the_report_tells_events():
     report = from_arrays(VOTES, out=out, times=times)
     assert [event.names for event in report.events] == [event.names for event in out.events]
     assert report.events[0].about_time.startswith("2026-03-0")
-    assert any("labeler_0 is right" in finding for finding in report.findings)
+    assert "labeler_0" in report.verdict
     plain = json.loads(report_to_json(report))
     assert plain["events"][0]["sentence"] == report.events[0].sentence
     assert report_from_json(report_to_json(report)) == report
     page = render(report)
-    assert "2 drift events; 2 labelers changed" in page
-    assert '"name":"event"' in page
+    assert "2 lasting changes" in page
+    assert '<article class="event" id="event-2">' in page
+    assert '"number":2' in page  # in the charts
     later = from_arrays(VOTES[1000:], out=out[1000:])
     assert [event.row for event in later.events] == [out.events[1].row - 1000]
     quiet = from_arrays(VOTES[:500])
     assert quiet.events == []
-    assert "No drift event" in render(quiet)
+    assert quiet.verdict.startswith("No lasting change in 500 rows")
     unwatched = from_arrays(VOTES[:500], AdaptiveLabelModel(false_event_rate=None))
     assert unwatched.events is None
-    assert "rift event" not in render(unwatched).split("<main>")[1].split("</main>")[0]
+    assert unwatched.verdict.startswith("Drift events were not looked for")
+    assert "lasting change<" not in render(unwatched)
 
 
 def test_shares_of_classes_keep_the_order_of_the_classes(tmp_path):

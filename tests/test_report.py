@@ -65,7 +65,7 @@ def test_rows_are_counted(stream, report):
     assert report.tally.silent == silent.sum() > 0
     assert report.tally.labeled == (out.codes >= 0).sum()
     assert report.tally.tied == ((out.codes < 0) & ~silent).sum() > 0
-    assert report.tally.doubtful == (~silent & ((out.codes < 0) | (out.probability < 0.6))).sum()
+    assert report.tally.review == (~silent & ((out.codes < 0) | (out.probability < 0.6))).sum()
     assert report.tally.votes == (votes >= 0).sum()
     assert report.tally.abstentions == (votes < 0).sum()
 
@@ -79,7 +79,7 @@ def test_the_majority_is_that_of_the_model(stream, report):
     assert found.settled == (voted & (out.codes >= 0) & (majority < 0)).sum() > 0
     assert found.opened == (voted & (out.codes < 0) & (majority >= 0)).sum()
     named = [None if code < 0 else f"class {code}" for code in majority]
-    for example in [*found.examples, *report.doubtful]:
+    for example in [*found.examples, *report.review]:
         assert example.majority == named[example.row]
 
 
@@ -139,8 +139,8 @@ def test_buckets_keep_means_and_extremes(stream, report):
         assert line.window_mean[bucket] == pytest.approx(out.windows[part].mean(), abs=0.06)
         assert line.coverage[2][bucket] == pytest.approx((votes[part, 2] >= 0).mean(), abs=1e-4)
         if known.any():
-            assert line.accuracy_low[2][bucket] == pytest.approx(p.min(), abs=1e-4)
-            assert line.accuracy_high[2][bucket] == pytest.approx(p.max(), abs=1e-4)
+            assert line.band_low[2][bucket] < p.min() + 1e-4
+            assert line.band_high[2][bucket] > p.max() - 1e-4
             assert line.accuracy[2][bucket] == pytest.approx(p.mean(), abs=1e-4)
         else:
             assert line.accuracy[2][bucket] is None
@@ -189,7 +189,7 @@ def test_weights_of_an_example_make_its_label(stream, report):
         assert example.probability == pytest.approx(1 / (1 + np.exp(-total)), abs=1e-3)
         assert len(example.votes) == (votes[example.row] >= 0).sum()
         assert example.window == out.windows[example.row]
-    sure = [example.probability for example in report.doubtful]
+    sure = [example.probability for example in report.review]
     assert sure == sorted(sure)
     voted = (votes >= 0).any(axis=1)
     assert sure[0] == pytest.approx(out.probability[voted].min(), abs=1e-6)
@@ -264,13 +264,19 @@ def test_changes_are_reported_where_there_are_some_and_only_there():
     for seed in range(8):
         still = simulate(np.tile([0.9, 0.85, 0.8, 0.7, 0.6], (8_000, 1)), seed, coverage=0.9)
         report = from_arrays(still.votes)
-        assert not any(who.changed for who in report.labelers)
-        assert any("No labeler's accuracy moved" in line for line in report.findings)
-        swapped = from_arrays(swap(20_000, seed).votes)
-        assert all(who.changed for who in swapped.labelers)
-        assert 10_000 <= swapped.window_drops[0].row <= 10_600
-        assert swapped.labelers[0].before > 0.8 > 0.7 > swapped.labelers[0].after
-        assert swapped.labelers[4].before < 0.7 < 0.8 < swapped.labelers[4].after
+        assert report.verdict.startswith("No lasting change in 8,000 rows; ")
+        assert not any(step.section == "events" for step in report.next_steps)
+        stream = swap(20_000, seed)
+        swapped = from_arrays(stream.votes)
+        assert re.match(r"5 of 5 labelers changed around row (9,9|10,0)\d\d: 3 got worse \(most: ", swapped.verdict)
+        assert swapped.next_steps[0].section == "events"
+        assert swapped.window_drops == []  # the event says it
+        fixed = from_arrays(stream.votes, AdaptiveLabelModel(false_event_rate=None))
+        assert fixed.events is None
+        assert 10_000 <= fixed.window_drops[0].row <= 10_600
+        assert fixed.verdict.startswith(
+            f"The agreement changed near row {fixed.window_drops[0].row:,}: the window fell"
+        )
 
 
 def test_every_field_is_documented():
@@ -304,9 +310,9 @@ def test_json_that_is_no_report_is_refused(report, tmp_path):
     assert report_from_json(tmp_path / "r.json") == report
     for text, message in [
         ("{", "not the JSON of a report"),
-        ("[]", "not a report of format 2"),
-        ('{"format": 99}', "not a report of format 2 but of 99; make the report again"),
-        ('{"format": 2}', "damaged"),
+        ("[]", "not a report of format 3"),
+        ('{"format": 99}', "not a report of format 3 but of 99; make the report again"),
+        ('{"format": 3}', "damaged"),
     ]:
         with pytest.raises(DriftvoteError, match=message):
             report_from_json(text)
@@ -339,6 +345,9 @@ def test_from_arrays_takes_what_label_stream_takes():
     assert from_arrays(votes, gold=[np.nan, 1.0, *([0] * 298)]).gold.rows == 299
     assert repr(report) == "Report('Mail': 300 rows, 4 labelers)"
     assert "<li>300 rows" in report._repr_html_()
+    assert report_to_json(out.report(gold=gold, title="Mail", source="inbox")) == report_to_json(
+        dataclasses.replace(report, settings={})
+    )
 
 
 @pytest.mark.parametrize("kind", ["number", "date", "aware", "text", "repeated", "daily"])
@@ -358,10 +367,13 @@ def test_times_are_an_axis_where_they_grow(kind):
     report = from_arrays(votes, times=times)
     line = report.timeline
     assert line.by_time == (kind not in ("repeated", "daily"))
-    axis = charts(report)["window"]["layout"]["xaxis"]
-    assert ("ticktext" in axis) == (kind == "daily")
+    axis = charts(report)["axis"]
+    assert axis["kind"] == {"number": "number", "repeated": "row", "daily": "row"}.get(kind, "date")
+    assert ("times" in axis) == (kind == "daily")
     if kind == "daily":
-        assert axis["ticktext"][0] == "2026-01-01<br>0"
+        assert axis["times"][0] == [0, "2026-01-01"]
+    if kind == "date":
+        assert axis["high"] - axis["low"] == (n - 1) * 86_400_000  # up to the last row
     assert len(line.first_time) == len(line.first_row) == len(line.last_time)
     if kind in ("date", "aware"):
         assert line.first_time[0] == "2026-01-01"
@@ -371,10 +383,10 @@ def test_times_are_an_axis_where_they_grow(kind):
 
 
 def test_streams_at_the_edge():
-    assert ReportBuilder(labelers=[], classes=[0, 1]).finish().findings == ["No rows were read."]
+    assert ReportBuilder(labelers=[], classes=[0, 1]).finish().verdict == "No rows were read."
     silent = from_arrays(np.full((50, 3), -1), AdaptiveLabelModel(votes="snorkel"))
     assert silent.tally.silent == 50
-    assert silent.tally.doubtful == 0
+    assert silent.tally.review == 0
     assert silent.agreement.share[0][1] is None
     assert silent.labelers[0].accuracy is None
     one = from_arrays([[1, 0, 1]])

@@ -29,10 +29,11 @@ def test_copies_and_committees_are_on_the_page(kind):
     assert copy.agreement == 1.0
     assert copy.expected == pytest.approx(0.8**2 + 0.2**2, abs=0.08)
     assert report.dependence.effective_labelers < 4.5
-    assert any("Nearly copies: labeler_0 and labeler_1" in line for line in report.findings)
+    assert any("Near-copies: labeler_0 and labeler_1" in line for line in report.findings)
+    assert any("labeler_0 and labeler_1" in step.text for step in report.next_steps)
     shown = page.render(report)
-    assert '<section id="dependence">' in shown
-    assert ('<section id="committee">' in shown) == (kind is CommitteeLabelModel)
+    assert "<th>near-copies</th>" in shown
+    assert ("Certified committee" in shown) == (kind is CommitteeLabelModel)
     if kind is CommitteeLabelModel:
         model = CommitteeLabelModel()
         step = model.label_stream(copied(1500))[-1]

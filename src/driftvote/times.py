@@ -21,6 +21,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from driftvote.errors import OrderError, SettingError
 
@@ -69,6 +70,13 @@ class Times:
     def format(self, row: int) -> int | float | str | None:
         """One time as events hold it, in the form in which it came."""
         return format_time((self.kind, self.at(row)), self.form)
+
+    def to_array(self) -> npt.NDArray[Any]:
+        """The times as an array: numbers, text, seconds of durations, or `datetime64` in UTC."""
+        values = np.asarray(self.values)
+        if self.kind == "datetime":
+            return (values.astype(np.int64) * self.scale).astype("datetime64[ns]")
+        return values / self.scale if self.kind == "duration" and self.scale != 1 else values
 
     def show(self, row: int) -> str:
         """One time for a message."""

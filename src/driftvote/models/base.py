@@ -85,6 +85,7 @@ from driftvote.models.results import (
     explain_row,
     member_weights,
 )
+from driftvote.models.show import html_note, html_table
 from driftvote.randomness import fill_abstentions
 from driftvote.times import LastTime
 from driftvote.votes import Roster, SignedVotesCheck, VoteFormat, check_first_batch, declare_votes, show_names
@@ -356,7 +357,8 @@ class LabelModel:
             labeled = parts[0] if len(parts) == 1 else Labeled.join(parts)
             votes = batch.codes if batch.names is None else align_rows(batch, stream.roster)
             detected = None if self.false_event_rate is None else events
-            out = LabeledStream(labeled, votes, self._form, stream.roster.names, batch.origin, detected, first)
+            names, ids = stream.roster.names, batch.ids
+            out = LabeledStream(labeled, votes, self._form, names, batch.origin, detected, first, batch.times, ids)
         except BaseException:
             self._learning = False  # comes before any call: Ctrl-C raises between calls
             self._take_back()
@@ -967,6 +969,23 @@ class LabelModel:
         changed = type(self)(**new, on_event=self.on_event).__dict__
         self.__dict__.update(changed | {"_lock": self._lock})  # all or nothing
         return self
+
+    @serialized
+    def _repr_html_(self) -> str:
+        lines = [f"votes: {self._form.describe()}", f"rows: {self.n_rows:,}, window: {self.window:,}"]
+        if not self.n_rows:
+            return html_note(repr(self), *lines)
+        lines += [event.sentence for event in self.events[-3:]]
+        now, (low, high) = self._current(), self.bands()
+        head, rows = (
+            ["labeler", "coverage"],
+            [[name, f"{now.coverage[0, h]:.0%}"] for h, name in enumerate(self.labelers)],
+        )
+        if self._estimator.bands is not None:  # accuracies are estimated
+            head += ["accuracy", "95% range"]
+            for h, row in enumerate(rows):
+                row += [f"{now.accuracies[0, h]:.1%}", f"{low[h]:.1%} to {high[h]:.1%}"]
+        return html_note(repr(self), *lines, after=html_table(head, rows))
 
     def __repr__(self) -> str:
         usual = inspect.signature(type(self)).parameters

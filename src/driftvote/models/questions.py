@@ -19,6 +19,7 @@ from driftvote.arrays import Codes, Floats, Ints
 from driftvote.core.engine import Engine, Estimates, Known
 from driftvote.core.label_models.mixture import MEMBERS, MIXTURE_ROWS, Mixture
 from driftvote.drift.events import LABELER_KINDS, DriftEvent
+from driftvote.models.show import html_note, html_table
 from driftvote.randomness import uniforms
 from driftvote.votes import VoteFormat
 
@@ -71,6 +72,11 @@ class Question:
             "why": self.why,
         }
 
+    def _repr_html_(self) -> str:
+        rows = [(name, str(vote)) for name, vote in self.votes.items()]
+        title, *_ = str(self).split(" ".join(("", self.why)))
+        return html_note(title, self.why, after=html_table(("labeler", "vote"), rows))
+
     def __str__(self) -> str:
         name = f"row {self.row}" if self.id is None else f"row {self.row} ({self.id})"
         shown = ", ".join(f"{value} {p:.0%}" for value, p in self.classes.items())
@@ -90,6 +96,19 @@ class Questions(list[Question]):
         super().__init__(questions)
         self.expected_change = expected_change
         self.note = note
+
+    def _repr_html_(self) -> str:
+        shown = [", ".join(f"{value} {p:.0%}" for value, p in one.classes.items()) for one in self]
+        ids = [str(one.row) if one.id is None else f"{one.row} ({one.id})" for one in self]
+        rows = [
+            (number, id, classes, one.why)
+            for number, (id, classes, one) in enumerate(zip(ids, shown, self, strict=True), 1)
+        ]
+        change = f"{LOOK_AHEAD} answers are expected to change {self.expected_change:.1%} of the labels"
+        title = f"{len(self)} questions; {change}"
+        return html_note(
+            title, *([self.note] if self.note else []), after=html_table(("", "row", "class", "why"), rows)
+        )
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self), *([self.note] if self.note else [])])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -21,12 +22,17 @@ from driftvote.drift.events import DriftEvent
 from driftvote.errors import SettingError, VoteError
 from driftvote.inputs import ARRAY, Origin, make_frame
 from driftvote.models.questions import Scores, score
+from driftvote.models.show import html_note, html_table, plot_stream
+from driftvote.times import Times
 from driftvote.votes import VoteFormat
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
     from narwhals.typing import IntoDataFrame
 
     from driftvote.committee import StepCertificate
+    from driftvote.report import Report
 
 
 @dataclass(frozen=True)
@@ -93,18 +99,31 @@ class Explanation:
         """Return plain values."""
         return asdict(self) | {"overruled": self.overruled, "votes": [asdict(vote) for vote in self.votes]}
 
+    def _parts(self) -> tuple[list[tuple[str, float, str]], list[float]]:
+        """Return the parts of the log-odds with a note on each, and their values rounded so that they add up."""
+        cast = [vote for vote in self.votes if vote.vote is not None]
+        lines = [(f"{v.labeler}: {v.vote!r}", v.share, f"right {v.accuracy:.0%} of the time") for v in cast]
+        lines += [("without any vote", self.base, ""), ("votes together", self.together, "")]
+        return lines, round_parts(self.log_odds, [part for _, part, _ in lines], 2)
+
+    def _repr_html_(self) -> str:
+        title, *_ = str(self).split("\n")
+        if self.verified:
+            return html_note(title)
+        lines, shown = self._parts()
+        rows = [(name, f"{part:+.2f}", note) for (name, _, note), part in zip(lines, shown, strict=True)]
+        total = (f"log-odds of {self.explained!r}", f"{self.log_odds:+.2f}", "the sum")
+        return html_note(title, after=html_table(("part", "log-odds", ""), [*rows, total]))
+
     def __str__(self) -> str:
         row = "row" if self.row is None else f"row {self.row:,}"
         majority = f"the majority says {self.majority!r}" if self.overruled else "the majority says the same"
         if self.verified:
             return f"{row}: {self.label!r}, verified; {majority}"
-        cast = [vote for vote in self.votes if vote.vote is not None]
         silent = [vote.labeler for vote in self.votes if vote.vote is None]
-        lines = [(f"{v.labeler}: {v.vote!r}", v.share, f"right {v.accuracy:.0%} of the time") for v in cast]
-        lines += [("without any vote", self.base, ""), ("votes together", self.together, "")]
+        lines, shown = self._parts()
         total = f"log-odds of {self.explained!r}"
         width = max(len(total), *(len(name) for name, _, _ in lines))
-        shown = round_parts(self.log_odds, [part for _, part, _ in lines], 2)
         return "\n".join(
             [
                 f"{row}: {self.label!r} with probability {self.probability:.3f}, from the last {self.window:,} rows;"
@@ -218,6 +237,8 @@ class LabeledStream:
         Drift events (`DriftEvent`) that were detected at these rows, in order.
     first_row
         Number of the first of these rows in the stream.
+    ids
+        Ids of the rows, where they came with some; None otherwise.
     labelers, classes
         Names of the columns of the arrays above and below.
 
@@ -240,18 +261,22 @@ class LabeledStream:
         origin: Origin = ARRAY,
         events: Sequence[DriftEvent] | None = None,
         first_row: int = 0,
+        times: Times | None = None,
+        ids: Sequence[Any] | None = None,
     ) -> None:
         self.codes = labeled.labels
         self.proba = labeled.proba
         self.votes = votes  # class codes, -1 abstains: rows x labelers
         self.labelers = labelers
         self.first_row = first_row
+        self.ids = ids
         self.events = list(events or ())
         self.looked_for_events = events is not None
         self._estimates = labeled.estimates
         self._verified = labeled.verified
         self._form = form
         self._origin = origin
+        self._times = times
 
     @property
     def labels(self) -> npt.NDArray[Any]:
@@ -262,6 +287,21 @@ class LabeledStream:
     def classes(self) -> tuple[Any, ...]:
         """Class values, in the order of `proba`."""
         return self._form.classes
+
+    @property
+    def vote_format(self) -> VoteFormat:
+        """How votes are read: class values, their codes, and the value that abstains."""
+        return self._form
+
+    @property
+    def verified(self) -> Ints:
+        """Class codes of the rows that came with a verified class, -1 for the others; empty if no row did."""
+        return self._verified
+
+    @property
+    def times(self) -> npt.NDArray[Any] | None:
+        """The times of the rows: numbers, text, or `datetime64` in UTC; None if they came without times."""
+        return None if self._times is None else self._times.to_array()
 
     @cached_property
     def n_votes(self) -> Ints:
@@ -347,6 +387,8 @@ class LabeledStream:
             if self.looked_for_events
             else None,
             self.first_row + places.start,
+            None if self._times is None else self._times[place],
+            None if self.ids is None else self.ids[place],
         )
 
     def __iter__(self) -> Iterator[Step]:
@@ -354,6 +396,56 @@ class LabeledStream:
 
     def __repr__(self) -> str:
         return f"LabeledStream({len(self)} rows, {len(self.labelers)} labelers, classes {list(self.classes)})"
+
+    def _repr_html_(self) -> str:
+        some = range(len(self)) if len(self) <= 10 else [*range(5), *range(len(self) - 5, len(self))]
+        times, labels = self.times, [self._form.decode_one(int(self.codes[place])) for place in some]
+        head = ["row", *(["id"] if self.ids is not None else []), *(["time"] if times is not None else [])]
+        rows = [
+            [
+                self.first_row + place,
+                *([] if self.ids is None else [self.ids[place]]),
+                *([] if times is None else [str(times[place]).removesuffix(".000000000")]),
+                str(label),
+                float(self.proba[place].max()),
+                int(self.windows[place]),
+                int((self.votes[place] >= 0).sum()),
+            ]
+            for place, label in zip(some, labels, strict=True)
+        ]
+        events = [event.sentence for event in self.events[-5:]]
+        if self.looked_for_events and not events:
+            events = ["no lasting change"]
+        title = f"{len(self):,} rows, {len(self.labelers)} labelers, {len(self.classes)} classes"
+        return html_note(title, *events, after=html_table([*head, "label", "probability", "window", "votes"], rows))
+
+    def plot(self) -> Figure:
+        """Return a matplotlib figure of these rows: accuracies with bands and events, the window, labels by class.
+
+        A notebook shows it; elsewhere `out.plot().savefig("stream.png")`. Needs the extra `plots`.
+        """
+        return plot_stream(self)
+
+    def report(
+        self, path: str | Path | None = None, *, gold: Any = None, times: Any = None, ids: Any = None, **names: Any
+    ) -> Report:
+        """Return the report on these rows, and write it to `path` if one is given: `.html` or `.json`.
+
+        `gold` are true labels, missing where unknown. Times and ids are those that the rows came with, unless others
+        are given. `title`, `source` and `review_below` are as in `driftvote.report.from_result`.
+
+        >>> from driftvote import AdaptiveLabelModel
+        >>> AdaptiveLabelModel().label_stream([[1, 1, 1], [0, 0, 0], [1, 0, 1]]).report(title="Three rows")
+        Report('Three rows': 3 rows, 3 labelers)
+        """
+        from driftvote.report import check_report_path, from_result
+
+        if path is not None:
+            check_report_path(Path(path))
+        report = from_result(self, gold=gold, times=times, ids=ids, **names)
+        if path is not None:
+            report.save(path)
+        return report
 
     def explain(self, row: int = -1) -> Explanation:
         """Return why a row (its place among these rows) got its label; `print` it.
@@ -391,14 +483,16 @@ class LabeledStream:
     def timeline(self, every: int | None = None, backend: str | None = None) -> IntoDataFrame:
         """Return the labelers over time as a tidy frame: a line for each labeler of each row, or of some rows.
 
-        Columns: t (the row's number in the stream), labeler, accuracy, low, high (the calibrated band), coverage,
-        weight, window. `every` is chosen so that about 500 rows are listed; the last row is always listed.
+        Columns: t (the row's number in the stream), time (if the rows came with times), labeler, accuracy, low, high
+        (the calibrated band), coverage, weight, window. `every` is chosen so that about 500 rows are listed; the last
+        row is always listed.
         """
         step = max(1, -(-len(self) // 500)) if every is None else settings.n_rows("every", every)
         rows = np.unique(np.append(np.arange(0, len(self), step), max(0, len(self) - 1)))[: len(self)]
         low, high = self.bands()
         columns = {
             "t": np.repeat(self.first_row + rows, len(self.labelers)),
+            **({} if self.times is None else {"time": np.repeat(self.times[rows], len(self.labelers))}),
             "labeler": list(self.labelers) * len(rows),
             "accuracy": self.accuracies[rows].ravel(),
             "low": low[rows].ravel(),
@@ -412,7 +506,7 @@ class LabeledStream:
     def to_frame(self, backend: str | None = None, per_labeler: bool = False) -> IntoDataFrame:
         """Return the labels as a frame: of the library the votes came in, or of `backend`.
 
-        Columns: the task (after a long frame), label, probability, one probability a class, window,
+        Columns: the task (after a long frame), label, probability, one probability for each class, window,
         n_votes; with `per_labeler` also accuracy, weight and coverage of each labeler. A pandas frame
         keeps its index. Votes that came as an array give an Arrow table unless `backend` says
         "pandas" or "polars".
@@ -432,6 +526,10 @@ class LabeledStream:
         if clash:
             raise VoteError(f"the task column is named {clash.pop()!r}, as one of the results is; rename it first")
         return make_frame(columns | results, backend or self._origin.backend or "pyarrow", self._origin.index)
+
+    def to_pandas(self, per_labeler: bool = False) -> pd.DataFrame:
+        """Return the labels as a pandas frame; see `to_frame`."""
+        return cast("pd.DataFrame", self.to_frame("pandas", per_labeler))
 
 
 class Step:
@@ -551,6 +649,12 @@ class Step:
             "weights": by_name(self.weights),
             "coverage": by_name(self.coverage),
         }
+
+    def _repr_html_(self) -> str:
+        title = f"label {self.label}, probability {self.probability:.3f}"
+        events = [] if self.event is None else [self.event.sentence]
+        shares = html_table([str(value) for value in self.classes], [self.proba.tolist()])
+        return html_note(title, f"{self.n_votes} votes, window of {self.window:,} rows", *events, after=shares)
 
     def __repr__(self) -> str:
         return (

@@ -20,7 +20,7 @@ ONE = 1 << 32  # a share of 1 in sums of shares, which are integers
 WEIGHT_ONE = 1 << 24  # a weight of 1 in sums of weights, which have a larger range
 
 MIN_BUCKETS, MAX_BUCKETS = 64, 1024
-MAX_CELLS = 1 << 17  # buckets times labelers: a thousand labelers get fewer buckets, not more memory
+MAX_CELLS = 1 << 16  # buckets times labelers: a thousand labelers get fewer buckets, not more memory or a larger page
 
 
 class LabeledRows(NamedTuple):
@@ -35,7 +35,7 @@ class LabeledRows(NamedTuple):
     coverage: Floats  # (labelers, rows): share of the window's rows with a vote
     weights: Floats  # (labelers, rows): log-odds that the vote added
     differs: Bools  # rows with votes whose label is not the majority's
-    doubtful: Bools  # rows with votes that are tied or whose label is not probable enough
+    review: Bools  # rows with votes that are tied or whose label is not probable enough
 
     @classmethod
     def none(cls, n_labelers: int) -> LabeledRows:
@@ -60,7 +60,7 @@ def one_bucket_per_row(rows: LabeledRows) -> Arrays:
         "labeled": labeled,
         "silent": ~voted,
         "tied": voted & ~labeled,
-        "doubtful": rows.doubtful,
+        "review": rows.review,
         "overruled": differs & labeled & (majority >= 0),
         "settled": differs & labeled & (majority < 0),
         "opened": differs & ~labeled,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from driftvote.drift.events import DriftEvent
 from driftvote.errors import LabelerError, SettingError, VoteError
 from driftvote.inputs import Batch
 from driftvote.models import AdaptiveLabelModel, FixedWindowLabelModel, LabeledStream, LabelModel, StepCertificate
+from driftvote.models.questions import LOOK_AHEAD, Pool, Scores, dispute, stretch_starts
 from driftvote.models.results import round_parts
 from driftvote.randomness import uniforms
 from driftvote.report import data
@@ -28,6 +29,8 @@ from driftvote.report.findings import (
     summarize_committee,
     summarize_dependence,
     write_findings,
+    write_next_steps,
+    write_verdict,
 )
 from driftvote.settings import REVIEW_BELOW
 from driftvote.votes import BAD, VoteFormat
@@ -35,14 +38,16 @@ from driftvote.votes import BAD, VoteFormat
 BLOCK = 1 << 17  # votes and abstentions that are counted at a time, in cache
 MAX_CLASSES_SHOWN = 200  # classes that are counted one by one; those after them are counted together
 EXAMPLES = 12
-DOUBTFUL = 20
+REVIEWED = 20
 MAX_EXAMPLE_VOTES = 400
 RECENT_ROWS = 8192  # rows at the end of the stream in which dependence is looked for, unless the last window is shorter
-SHORT_WINDOW = 64  # estimates from fewer rows are too noisy for extremes and changes
-LABELERS_SHOWN = 6  # labelers that the accuracy chart shows when the page opens
+SHORT_WINDOW = 64  # a fall from a shorter window is no news
+LABELERS_SHOWN = 6  # labelers that the accuracy chart shows when the page opens; more if more changed
+MAX_CHANGED_SHOWN = 8
 DROP = 4  # a window that shrinks to one part in so many is a sharp fall
 GOLD_RANGES, GOLD_RANGE_ROWS = 50, 100  # accuracy over time: at most so many row ranges, of at least so many rows
 CONFUSION_CLASSES = 12  # classes of the confusion matrix; the rarest are put together
+TITLE = "Labels from drifting labelers"
 METHODS = ("driftvote", "majority vote", "all past")
 
 
@@ -63,7 +68,7 @@ class ReportBuilder:
         Whether true labels come with the rows. The labels are then also compared with those of a majority vote
         and of weights from all the past.
     review_below
-        A label less probable than this is doubtful.
+        A label less probable than this is listed for review.
 
     Examples
     --------
@@ -83,7 +88,7 @@ class ReportBuilder:
         *,
         labelers: Sequence[object],
         classes: Sequence[object],
-        title: str = "Labels from drifting labelers",
+        title: str = TITLE,
         source: str = "",
         settings: Mapping[str, object] | None = None,
         reading: Mapping[str, object] | None = None,
@@ -106,7 +111,8 @@ class ReportBuilder:
         self._all_past = FixedWindowLabelModel(
             window=None, n_classes=len(self.classes), votes="snorkel", false_event_rate=None
         )
-        self._differing, self._doubtful = _Sample(EXAMPLES), _Sample(DOUBTFUL)
+        self._differing, self._review = _Sample(EXAMPLES), _Sample(REVIEWED)
+        self._disputed: list[_Disputed] = []
         self._estimator = "triplet"
         self._events: list[DriftEvent] | None = None
         self._recent: Codes = np.zeros((0, len(self.labelers)), code_dtype(len(self.classes)))
@@ -146,6 +152,7 @@ class ReportBuilder:
             part = slice(start, stop)
             self._add_block(codes[part], out[part], *(None if x is None else x[part] for x in (times, ids, gold)))
             start = stop
+        self._keep_disputed(out, times, ids)
 
     def _check(self, votes: Any, out: LabeledStream, times: Any, ids: Any, gold: Any) -> Codes:
         array = np.asarray(votes)
@@ -203,7 +210,7 @@ class ReportBuilder:
             coverage=_transpose(out.coverage, n),
             weights=_transpose(out.weights, n),
             differs=voted & (labels[0] != labels[1]),
-            doubtful=voted & ((labels[0] < 0) | (probability < self.review_below)),
+            review=voted & ((labels[0] < 0) | (probability < self.review_below)),
         )
         times = None if times is None else np.asarray(times)
         self._counts.add(rows, times)
@@ -211,9 +218,9 @@ class ReportBuilder:
         def example(place: int) -> data.ExampleRow:
             return self._example(rows, out, place, first, times, ids)
 
-        differing, doubtful = np.flatnonzero(rows.differs), np.flatnonzero(rows.doubtful)
+        differing, review = np.flatnonzero(rows.differs), np.flatnonzero(rows.review)
         self._differing.offer(differing, np.zeros(len(differing)), first, example)
-        self._doubtful.offer(doubtful, np.round(probability[doubtful], 6), first, example)
+        self._review.offer(review, np.round(probability[review], 6), first, example)
         self._recent = np.concatenate([self._recent, votes[-RECENT_ROWS:]])[-RECENT_ROWS:]
         self._last_window, self._certificate = int(out.windows[-1]), out[-1].certificate
         weights = [(one.name, one.weight, one.before_answers) for one in out.label_models]
@@ -271,32 +278,80 @@ class ReportBuilder:
             driftvote=__version__,
             title=self.title,
             source=self.source,
+            verdict="",
             findings=[],
+            next_steps=[],
             tally=data.RowCounts(
-                **{name: counted[name] for name in ("rows", "labeled", "silent", "tied", "doubtful")},
+                **{name: counted[name] for name in ("rows", "labeled", "silent", "tied", "review")},
                 review_below=self.review_below,
                 votes=votes,
                 abstentions=counts.n_rows * len(self.labelers) - votes,
             ),
             reading=show_settings(self.reading),
             settings=show_settings(self.settings),
-            labelers=summarize_labelers(counts, self.labelers, self._classes_shown, timeline, self._now),
+            labelers=summarize_labelers(
+                counts, self.labelers, self._classes_shown, timeline, self._now, changed_labelers(self._events)
+            ),
             classes=self._summarize_classes(),
             timeline=timeline,
-            window_drops=find_window_drops(timeline),
+            window_drops=find_window_drops(timeline) if self._events is None else [],
             agreement=pair_agreement(counts),
             differences=data.MajorityDifferences(
                 **{name: counted[name] for name in ("overruled", "settled", "opened")},
                 examples=sorted(self._differing.examples(), key=lambda example: example.row),
             ),
-            doubtful=self._doubtful.examples(),
+            review=self._review.examples(),
+            questions=self._choose_questions(),
             gold=compare_with_gold(counts, self.classes, timeline) if counted["gold"] else None,
             events=None if self._events is None else [add_event_times(event, timeline) for event in self._events],
             committee=summarize_committee(self._certificate),
             dependence=summarize_dependence(self._recent[-window:], n_classes, self.labelers),
             label_models=self._label_models,
         )
-        return replace(report, findings=write_findings(report))
+        return replace(
+            report,
+            verdict=write_verdict(report),
+            findings=write_findings(report),
+            next_steps=write_next_steps(report),
+        )
+
+    def _keep_disputed(self, out: LabeledStream, times: Any, ids: Any) -> None:
+        """Remember those of the last rows on which the label models of a mixture disagree; they may be asked for."""
+        if not out.label_models:
+            return
+        n_rows = self._counts.n_rows
+        places = np.arange(max(0, len(out) - RECENT_ROWS), len(out))
+        scores = out.score(places)
+        at = np.flatnonzero(scores.disputed)
+        kept = places[at]
+        verified = out.verified[kept] if len(out.verified) else np.full(len(kept), -1)
+        scores = _take(scores, at)
+        named = [None if values is None else [values[place] for place in kept.tolist()] for values in (ids, times)]
+        self._disputed.append(_Disputed(n_rows - len(out) + kept, scores, verified, out.proba[kept], *named))
+        self._disputed = [piece for piece in self._disputed if (piece.numbers >= n_rows - RECENT_ROWS).any()]
+
+    def _choose_questions(self) -> data.RowsToVerify | None:
+        """The rows to verify among the last ones."""
+        n_rows = self._counts.n_rows
+        if not self._label_models or not n_rows:
+            return None
+        pool = Pool(seed=0)
+        recent = [piece.since(n_rows - RECENT_ROWS) for piece in self._disputed]
+        for piece in recent:
+            pool.add(piece.numbers, piece.scores, piece.verified)
+        pool.n_rows = min(n_rows, RECENT_ROWS)
+        chosen = pool.choose(LOOK_AHEAD, stretch_starts(self._events or ()))
+        form = VoteFormat("classes", tuple(self.classes), None, True)
+        place_of = {number: (piece, at) for piece in recent for at, number in enumerate(piece.numbers.tolist())}
+        rows = []
+        for number in chosen.rows:
+            piece, at = place_of[number]
+            classes, why = dispute(piece.scores.named[at], piece.proba[at], form, chosen.likes[number])
+            id = None if piece.ids is None else str(piece.ids[at])
+            time = None if piece.times is None else plain_time(piece.times[at])
+            shares = {name: round(p, DIGITS) for name, p in classes.items()}
+            rows.append(data.RowToVerify(number, id, time, shares, why))
+        return data.RowsToVerify(rows, round(chosen.expected_change, DIGITS), pool.n_rows)
 
     def _summarize_classes(self) -> list[data.ClassSummary]:
         totals, names = self._counts.totals, self._classes_shown
@@ -313,7 +368,7 @@ def from_arrays(
     gold: Any = None,
     times: Any = None,
     ids: Any = None,
-    title: str = "Labels from drifting labelers",
+    title: str = TITLE,
     source: str = "",
     review_below: float = REVIEW_BELOW,
 ) -> Report:
@@ -350,19 +405,54 @@ def from_arrays(
         raise VoteError(
             f"there are {len(votes)} rows of votes, but out= holds the labels of {len(out)}; pass the same rows"
         )
-    form = model.vote_format
     left_out = ("labelers", "classes", "n_jobs")  # shown elsewhere, or without effect on the labels
     settings = {name: v for name, v in model.get_params(deep=False).items() if v is not None and name not in left_out}
+    return from_result(
+        out,
+        gold=gold,
+        times=times,
+        ids=ids,
+        title=title,
+        source=source,
+        settings={"model": type(model).__name__, **settings},
+        review_below=review_below,
+    )
+
+
+def from_result(
+    out: LabeledStream,
+    *,
+    gold: Any = None,
+    times: Any = None,
+    ids: Any = None,
+    title: str = TITLE,
+    source: str = "",
+    settings: Mapping[str, object] | None = None,
+    review_below: float = REVIEW_BELOW,
+) -> Report:
+    """The report of rows that are labeled already; `LabeledStream.report` calls this.
+
+    Times and ids are those that the rows came with, unless others are given. The other parameters are as in
+    `from_arrays` and `ReportBuilder`.
+
+    Examples
+    --------
+    >>> out = AdaptiveLabelModel().label_stream([[1, 1, 1], [0, 0, 0], [1, 0, 1]])
+    >>> from_result(out, title="Three rows")
+    Report('Three rows': 3 rows, 3 labelers)
+    """
+    form = out.vote_format
     builder = ReportBuilder(
         labelers=out.labelers,
         classes=form.classes,
         title=title,
         source=source,
-        settings={"model": type(model).__name__, **settings},
+        settings=settings,
         reading={"votes": form.describe()},
         has_gold=gold is not None,
         review_below=review_below,
     )
+    times, ids = (given if one is None else one for one, given in ((times, out.times), (ids, out.ids)))
     builder.add(
         out.votes,
         out,
@@ -383,6 +473,29 @@ def _encode_gold(gold: Any, form: VoteFormat) -> Ints:
             " unknown"
         )
     return codes
+
+
+def _take(scores: Scores, rows: Any) -> Scores:
+    """The scores of some rows, without the probabilities of each label model, which take the most memory."""
+    return Scores(scores.parts[rows, :0], scores.named[rows], scores.doubt[rows], scores.disputed[rows])
+
+
+class _Disputed(NamedTuple):
+    """Rows on which the label models disagree."""
+
+    numbers: Ints
+    scores: Scores
+    verified: Ints
+    proba: Floats
+    ids: list[Any] | None
+    times: list[Any] | None
+
+    def since(self, first: int) -> _Disputed:
+        """Those of the rows that are not before the row `first`; numbers grow."""
+        begin = int(np.searchsorted(self.numbers, first))
+        scores = _take(self.scores, slice(begin, None))
+        named = (None if values is None else values[begin:] for values in (self.ids, self.times))
+        return _Disputed(self.numbers[begin:], scores, self.verified[begin:], self.proba[begin:], *named)
 
 
 class _Sample:
@@ -436,12 +549,10 @@ def make_timeline(counts: StreamCounts, n_classes: int, filled: bool, estimator:
         window_mean=np.round(b["window_sum"] / rows, 1).tolist(),
         window_high=b["window_high"].tolist(),
         accuracy=rounded(mean),
-        accuracy_low=rounded(low),
-        accuracy_high=rounded(high),
         band_low=rounded(np.clip(low - half, 0.0, 1.0)),
         band_high=rounded(np.clip(high + half, 0.0, 1.0)),
         coverage=rounded(b["cast"] / rows),
-        doubtful=rounded(b["doubtful"] / rows),
+        review=rounded(b["review"] / rows),
         differs=rounded((b["overruled"] + b["settled"] + b["opened"]) / rows),
     )
 
@@ -458,27 +569,29 @@ def _grows(times: list[Any]) -> bool:
     return all(a < b for a, b in zip(times, times[1:], strict=False))
 
 
+def changed_labelers(events: Sequence[DriftEvent] | None) -> set[str]:
+    """Names of the labelers that drift events name, the latest `MAX_CHANGED_SHOWN` of them."""
+    names = dict.fromkeys(name for event in reversed(events or ()) for name in event.names)
+    return set(list(names)[:MAX_CHANGED_SHOWN])
+
+
 def summarize_labelers(
-    counts: StreamCounts, labelers: list[str], classes: list[str], line: Timeline, now: Floats
+    counts: StreamCounts, labelers: list[str], classes: list[str], line: Timeline, now: Floats, changed: set[str]
 ) -> list[data.LabelerSummary]:
-    """One summary for each labeler; `now` are accuracies at the last row, and the ends of their bands."""
+    """One summary for each labeler; `now` are accuracies at the last row, and the ends of their bands.
+
+    The chart begins with the labelers that changed, and with those whose votes added most.
+    """
     totals, cast = counts.totals, counts.buckets["cast"].sum(axis=1).tolist()
-    # The chart begins with the labelers whose votes added most.
     leading = set(np.argsort(-totals["weight"], kind="stable")[:LABELERS_SHOWN].tolist())
-    windows = np.array(line.window_low, np.float64)
     summaries = []
     for h, name in enumerate(labelers):
         votes, by_class = cast[h], totals["votes_by_class"][h]
-        tables = (line.accuracy, line.accuracy_low, line.accuracy_high, line.band_low, line.band_high)
-        mean, low, high, band_low, band_high = (np.array(table[h], np.float64) for table in tables)
-        known = np.flatnonzero(np.isfinite(mean))
-        last = int(known[-1]) if len(known) else None
+        last = max((t for t, value in enumerate(line.accuracy[h]) if value is not None), default=None)
         # The last row says what is now; a labeler that is not in its window has the bucket where it last was.
         current = [None if last is None else table[h][last] for table in (line.accuracy, line.band_low, line.band_high)]
         if last is not None and h < now.shape[1] and np.isfinite(now[0, h]):
             current = rounded(now[:, h])
-        solid = known[windows[known] >= SHORT_WINDOW]
-        before, after = largest_change(mean[solid], band_low[solid], band_high[solid])
         usual = int(by_class.argmax())
         summaries.append(
             data.LabelerSummary(
@@ -488,42 +601,16 @@ def summarize_labelers(
                 accuracy=current[0],
                 accuracy_low=current[1],
                 accuracy_high=current[2],
-                lowest=float(low[solid].min()) if len(solid) else None,
-                highest=float(high[solid].max()) if len(solid) else None,
-                changed=before is not None,
-                before=before,
-                after=after,
                 weight=share(totals["weight"][h] / WEIGHT_ONE, votes),
                 with_label=share(totals["with_label"][h], totals["labeled"][h]),
                 classes_voted=int((by_class > 0).sum()),
                 usual_class=classes[usual] if votes else None,
                 usual_share=share(by_class[usual], votes),
                 gold_accuracy=share(totals["gold_hits"][h], totals["gold_votes"][h]),
-                shown=votes > 0 and (h in leading or len(labelers) <= LABELERS_SHOWN + 2),
+                shown=votes > 0 and (h in leading or name in changed or len(labelers) <= LABELERS_SHOWN + 2),
             )
         )
     return summaries
-
-
-def largest_change(mean: Floats, low: Floats, high: Floats) -> tuple[float | None, float | None]:
-    """The two estimates, in time order, that noise explains least; None if it explains all of them.
-
-    Many buckets of many labelers are compared, so bands of twice the given width must not touch.
-
-    >>> step = np.array([0.9, 0.9, 0.6, 0.6])
-    >>> largest_change(step, step - 0.05, step + 0.05)
-    (0.9, 0.6)
-    >>> largest_change(step, step - 0.1, step + 0.1)
-    (None, None)
-    """
-    if not len(mean):
-        return None, None
-    low, high = 2 * low - mean, 2 * high - mean
-    best, worst = int(low.argmax()), int(high.argmin())
-    if low[best] <= high[worst]:
-        return None, None
-    early, late = sorted((best, worst))
-    return float(mean[early]), float(mean[late])
 
 
 def find_window_drops(line: Timeline) -> list[data.WindowDrop]:
@@ -575,8 +662,7 @@ def compare_with_gold(counts: StreamCounts, classes: list[str], line: Timeline) 
         over_time = [share(*pair) for pair in zip(points, rows, strict=True)]
         scores.append(data.MethodScore(name, round(float(points.sum() / rows.sum()), DIGITS), over_time))
     ranges = [
-        data.RowRange(line.first_row[a], line.last_row[b - 1], line.first_time[a] if line.first_time else None)
-        for a, b in zip(starts.tolist(), ends, strict=True)
+        data.RowRange(line.first_row[a], line.last_row[b - 1]) for a, b in zip(starts.tolist(), ends, strict=True)
     ]
     return data.GoldComparison(int(rows.sum()), ranges, scores, *_confusion(counts.totals["confusion"], classes))
 

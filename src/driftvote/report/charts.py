@@ -1,15 +1,12 @@
-"""The charts of the page as plain Plotly figures, made from the fields of the report alone.
+"""The charts of the page as plain data, made from the fields of the report alone. `templates/report.js` draws them.
 
-The page chooses the colours (each trace names one in `slots`), so that light, dark and print differ in the style
-sheet only.
+A chart names the colours of its lines, and the style sheet has them, so light, dark and print differ there only. A
+labeler has the same colour everywhere on the page; driftvote and the methods that it is compared with have others.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from html import escape
-from itertools import groupby
-from math import log10
 from typing import Any
 
 import numpy as np
@@ -18,270 +15,162 @@ from driftvote.drift.events import Time
 from driftvote.report.data import Report, Timeline, group_starts, rounded
 from driftvote.report.findings import brief
 
-Figure = dict[str, Any]
+Chart = dict[str, Any]
 
-DASHES = ("solid", "dash", "dot")
 COLOURS = 8
-MAX_COLUMNS = 96  # columns of a heat map over time, and points of a share: more show noise
+MAX_POINTS = 96  # points of a share over time: more show noise
 MAX_MARKED_DROPS = 5
-MAX_NUMBERED_EVENTS = 30
-MAX_LABELERS_WITH_TEXT = 10  # up to so many labelers the cells of the agreement heat map contain their number
+METHOD_COLOURS = ("ours", "majority", "past")
 
 
 class TimeAxis:
-    """The horizontal axis of the charts: times if they grow, else row numbers."""
+    """The horizontal axis of the charts: times if they grow, else row numbers. Dates are milliseconds since 1970."""
 
     def __init__(self, line: Timeline) -> None:
         self.line = line
-        self.by_time = line.by_time
-        self.times: list[Time] = line.first_time or [None] * len(line.first_row)
-        self.x = [self.place(*bucket) for bucket in zip(line.first_row, line.last_row, self.times, strict=True)]
+        self.dates = line.by_time and isinstance(line.first_time[0], str)
+        first, last = (
+            self._numbers(ends) for ends in ((line.first_row, line.first_time), (line.last_row, line.last_time))
+        )
+        self.first, self.last = first, last
+        self.x = [(a + b) / 2 for a, b in zip(first, last, strict=True)]
 
-    def place(self, first: int, last: int, time: Time) -> Any:
-        """The place of consecutive rows: the time of the first one, or their middle."""
-        if self.by_time:
-            return time
-        total = first + last
-        return total / 2 if total % 2 else total // 2
+    def _numbers(self, ends: tuple[list[int], list[Time]]) -> list[float]:
+        rows, times = ends
+        if not self.line.by_time:
+            return [float(row) for row in rows]
+        if self.dates:
+            return [float(ms) for ms in np.array(times, "datetime64[ms]").astype(np.int64).tolist()]
+        return [float(str(time)) for time in times]
 
-    def at(self, row: int) -> Any:
+    def at(self, row: int) -> float:
         """The place of a row."""
-        if not self.by_time:
-            return row
-        return self.line.first_time[max(0, bisect_right(self.line.first_row, row) - 1)]
+        return float(row) if not self.line.by_time else self.first[max(0, bisect_right(self.line.first_row, row) - 1)]
 
-    def layout(self) -> Figure:
-        """Plotly's settings of the axis."""
-        line = self.line
-        if self.by_time:
-            ends = [self.x[0], self.x[-1]]
-            layout: Figure = {"title": {"text": "time"}, "unifiedhovertitle": {"text": "%{x}"}}
-            layout |= {"type": "date"} if isinstance(self.x[0], str) else {}
-        else:
-            ends = [line.first_row[0], line.last_row[-1]]
-            layout = {"title": {"text": "row"}, "unifiedhovertitle": {"text": "row %{x:,d}"}}
-            layout |= {"tickformat": "~s" if line.last_row[-1] >= 100_000 else ",d", "hoverformat": ",d"}
-            if len(set(line.first_time)) > 1:
-                # Times that repeat, such as dates with many rows each, are written above the row numbers.
-                n = len(line.first_row)
-                places = np.unique(np.linspace(0, n - 1, min(8, n)).astype(int)).tolist()
-                times = [escape(brief(str(line.first_time[t]), 16), quote=False) for t in places]
-                rows = [line.first_row[t] for t in places]
-                texts = [f"{time}<br>{row:,}" for time, row in zip(times, rows, strict=True)]
-                layout |= {"title": {"text": "time, and row"}, "tickvals": rows, "ticktext": texts}
-        return layout | ({"range": ends, "autorange": False} if len(self.x) > 1 else {})
+    def to_dict(self) -> Chart:
+        """Kind and ends of the axis. Times that repeat, such as days with many rows each, are written at some rows."""
+        line, kind = self.line, "date" if self.dates else "number" if self.line.by_time else "row"
+        axis: Chart = {"kind": kind, "low": self.first[0], "high": self.last[-1]}
+        if not line.by_time and len(set(line.first_time)) > 1:
+            n = len(line.first_row)
+            places = np.unique(np.linspace(0, n - 1, min(8, n)).astype(int)).tolist()
+            axis["times"] = [[line.first_row[t], brief(str(line.first_time[t]), 16)] for t in places]
+        return axis
 
-    def ribbon(self, low: list[Any], high: list[Any]) -> Figure:
-        """The outline between two lines, one for each run without gaps; a single point has no area and is left out."""
-        x: list[Any] = []
-        y: list[Any] = []
-        for known, run in groupby(range(len(low)), key=lambda t: low[t] is not None):
-            places = list(run)
-            if known and len(places) > 1:
-                gap = [None] if x else []
-                x += gap + [self.x[t] for t in places + places[::-1]]
-                y += gap + [low[t] for t in places] + [high[t] for t in places[::-1]]
-        return {"x": x, "y": y, "fill": "toself", "showlegend": False, "hoverinfo": "skip"}
-
-    def grouped(self, table: list[list[Any]]) -> tuple[list[Any], list[list[Any]]]:
-        """Places and means over neighbouring buckets: few in short streams, at most `MAX_COLUMNS`."""
+    def grouped(self, table: list[list[Any]]) -> tuple[list[float], list[list[Any]]]:
+        """Places and means over neighbouring buckets: few in short streams, at most `MAX_POINTS`."""
         n, first, last = len(self.x), self.line.first_row, self.line.last_row
-        most = max(6, min(MAX_COLUMNS, (last[-1] + 1) // 40))
+        most = max(6, min(MAX_POINTS, (last[-1] + 1) // 40))
         starts = group_starts(n, -(-n // most))
         rows = np.array(last) - np.array(first) + 1
         means = np.add.reduceat(np.array(table, np.float64) * rows, starts, axis=1) / np.add.reduceat(rows, starts)
         ends = np.append(starts[1:], n) - 1
-        pairs = zip(starts.tolist(), ends.tolist(), strict=True)
-        return [self.place(first[a], last[b], self.times[a]) for a, b in pairs], rounded(means)
+        return [
+            (self.first[a] + self.last[b]) / 2 for a, b in zip(starts.tolist(), ends.tolist(), strict=True)
+        ], rounded(means)
 
 
-def short(name: str, most: int = 22) -> str:
-    """A name for an axis or a legend, escaped for Plotly, which reads some tags in text.
-
-    >>> short("<b>judge</b>"), short("a very long name of a labeler")
-    ('&lt;b&gt;judge&lt;/b&gt;', 'a very long name of a…')
-    """
-    return escape(brief(name, most), quote=False)
-
-
-def charts(report: Report) -> dict[str, Figure]:
-    """Every chart of the page by name; charts without data are left out."""
-    if not report.tally.rows:
-        return {}
-    axis = TimeAxis(report.timeline)
-    over_time = {
-        "accuracy": accuracy_chart(report, axis),
-        "window": window_chart(report, axis),
-        "coverage": coverage_chart(report, axis),
-        "shares": shares_chart(report, axis),
-    }
-    if report.gold is not None:
-        over_time["gold"] = gold_chart(report, axis)
-    if report.events or report.window_drops:
-        for chart in over_time.values():
-            chart["layout"]["shapes"] = marks(report, axis)
-    return over_time | {"agreement": agreement_chart(report)}
-
-
-def figure(data: list[Figure], slots: list[str], height: int, axis: TimeAxis | None = None, **layout: Any) -> Figure:
-    """A chart: traces, the colour slot of each, its height, and whether its axis is `axis`, which all zoom together."""
-    if axis is not None:
-        layout = {"xaxis": axis.layout(), "hovermode": "x unified", **layout}
-    return {"data": data, "slots": slots, "height": height, "time": axis is not None, "layout": layout}
-
-
-def marks(report: Report, axis: TimeAxis) -> list[Figure]:
-    """Numbered lines and shaded ranges at drift events; without events, lines at sharp falls of the window."""
-    whole: Figure = {"xref": "x", "yref": "paper", "y0": 0, "y1": 1, "layer": "below"}
-    dotted = {"width": 1.5, "dash": "dot"}
-    if not report.events:
-        places = [axis.at(drop.row) for drop in report.window_drops[:MAX_MARKED_DROPS]]
-        return [{**whole, "type": "line", "x0": x, "x1": x, "line": dotted} for x in places]
-    shapes = []
-    for number, event in enumerate(report.events, 1):
-        first, last, about = (axis.at(row) for row in (*event.since, event.about))
-        shapes.append({**whole, "type": "rect", "x0": first, "x1": last, "line": {"width": 0}, "name": "event"})
-        mark: Figure = {**whole, "type": "line", "x0": about, "x1": about, "line": dotted, "name": "event"}
-        if len(report.events) <= MAX_NUMBERED_EVENTS:
-            place = {"textposition": "end", "textangle": 0, "xanchor": "left", "yanchor": "top"}
-            mark["label"] = {"text": str(number), **place}
-        shapes.append(mark)
-    return shapes
-
-
-def accuracy_chart(report: Report, axis: TimeAxis) -> Figure:
-    """A band and a line for each labeler; the table of labelers shows and hides them.
-
-    All bands come first, so that no band covers a line: labeler i has traces i and n + i.
-    """
-    line, n = report.timeline, len(report.labelers)
-    bands, lines = [], []
-    # Labelers that are shown when the page opens get the first colours.
-    order = sorted(range(n), key=lambda place: not report.labelers[place].shown)
+def labeler_colours(report: Report) -> list[str]:
+    """The colour of each labeler: labelers that the chart shows when the page opens get the first ones."""
+    order = sorted(range(len(report.labelers)), key=lambda place: not report.labelers[place].shown)
     rank = {place: rank for rank, place in enumerate(order)}
-    for place, labeler in enumerate(report.labelers):
-        shared: Figure = {
-            "type": "scatter",
-            "mode": "lines",
-            "legendgroup": f"labeler-{place}",
-            "visible": labeler.shown,
-        }
-        bands.append({**shared, **axis.ribbon(line.band_low[place], line.band_high[place]), "line": {"width": 0}})
-        ends = zip(line.accuracy_low[place], line.accuracy_high[place], strict=True)
-        span = {"customdata": [list(pair) for pair in ends]} if line.step > 1 else {}
-        lines.append({
-            **shared, "name": short(labeler.name), "x": axis.x, "y": line.accuracy[place], "connectgaps": False, **span,
-            "line": {"width": 2, "dash": DASHES[rank[place] // COLOURS % len(DASHES)]},
-            "hovertemplate": "%{y:.1%}" + (", %{customdata[0]:.0%} to %{customdata[1]:.0%}" if span else ""),
-        })  # fmt: skip
-    slots = [f"{kind}-{rank[place] % COLOURS}" for kind in ("fill", "line") for place in range(n)]
-    chance = 1.0 / max(2, len(report.classes))
-    yaxis = {"range": [max(0.0, chance - 0.03), 1.015], "tickformat": ".0%", "title": {"text": "estimated accuracy"}}
-    return figure(bands + lines, slots, 400, axis, yaxis=yaxis, showlegend=True)
+    return [f"c{rank[place] % COLOURS}" for place in range(len(order))]
 
 
-def window_chart(report: Report, axis: TimeAxis) -> Figure:
-    """Window lengths; logarithmic, because windows double."""
-    line = report.timeline
-    ribbon = {
-        "type": "scatter",
-        "mode": "lines",
-        **axis.ribbon(line.window_low, line.window_high),
-        "line": {"width": 1},
-    }
-    mean = {
-        "type": "scatter", "mode": "lines", "x": axis.x, "y": line.window_mean, "name": "window",
-        "line": {"width": 2, "shape": "linear"}, "showlegend": False,
-        "customdata": [[low, high] for low, high in zip(line.window_low, line.window_high, strict=True)],
-        "hovertemplate": "mean %{y:,.0f} rows, from %{customdata[0]:,} to %{customdata[1]:,}<extra></extra>",
-    }  # fmt: skip
-    longest = max(line.window_high)
-    ticks = [4**power for power in range(16) if 4**power <= 4 * longest]
-    yaxis = {
-        "type": "log", "tickvals": ticks, "ticktext": [f"{tick:,}" for tick in ticks], "title": {"text": "rows"},
-        "range": [log10(min(line.window_low)) - 0.1, log10(longest) + 0.15],
-    }  # fmt: skip
-    return figure([ribbon, mean], ["fill-0", "line-0"], 240, axis, yaxis=yaxis)
+def charts(report: Report) -> Chart:
+    """The axis of all charts, the marks on it, and every chart by name; charts without data are left out."""
+    if not report.tally.rows:
+        return {"charts": {}}
+    axis = TimeAxis(report.timeline)
+    found = {"accuracy": accuracy_chart(report), "shares": shares_chart(report, axis)}
+    if max(report.timeline.window_high) > 1:  # a model without windows
+        found["window"] = window_chart(report)
+    if report.gold is not None:
+        found["gold"] = gold_chart(report, axis)
+    return {"axis": axis.to_dict(), "x": axis.x, "marks": marks(report, axis), "charts": found}
 
 
-def coverage_chart(report: Report, axis: TimeAxis) -> Figure:
-    """Share of the rows on which each labeler voted, as a heat map of labelers and time."""
-    x, values = axis.grouped(report.timeline.coverage)
-    n = len(report.labelers)
-    most = max(value for row in values for value in row)
-    trace = {
-        "type": "heatmap", "x": x, "y": list(range(n)), "z": values, "zmin": 0,
-        "zmax": next(end for end in (0.1, 0.25, 0.5, 1.0) if most <= end),
-        "text": [[escape(labeler.name, quote=False)] * len(x) for labeler in report.labelers],
-        "hovertemplate": "%{text}: voted on %{z:.0%} of these rows<extra></extra>",
-        "colorbar": colour_bar("voted"), "xgap": 0, "ygap": 1 if n <= 80 else 0,
-    }  # fmt: skip
-    height = 110 + max(60, min(1100, n * (22 if n <= 20 else 14)))
-    return figure([trace], ["heat"], height, axis, yaxis=names_axis(report), hovermode="closest")
-
-
-def shares_chart(report: Report, axis: TimeAxis) -> Figure:
-    """Share of the rows that differ from the majority, and that are doubtful, over time."""
-    x, values = axis.grouped([report.timeline.differs, report.timeline.doubtful])
-    data = [
+def marks(report: Report, axis: TimeAxis) -> list[Chart]:
+    """Drift events, numbered, from where they happened to where they were noticed; else sharp falls of the window."""
+    if report.events is None:
+        places = [axis.at(drop.row) for drop in report.window_drops[:MAX_MARKED_DROPS]]
+        return [{"at": place, "noticed": place, "text": ""} for place in places]
+    return [
         {
-            "type": "scatter", "mode": "lines", "x": x, "y": y, "name": name, "line": {"width": 2},
-            "hovertemplate": "%{y:.1%}",
+            "at": axis.at(event.about),
+            "noticed": axis.at(event.row),
+            "number": number,
+            "text": event.sentence,
         }
-        for name, y in zip(("label differs from majority", "label is doubtful"), values, strict=True)
-    ]  # fmt: skip
-    yaxis = {"tickformat": ".0%", "rangemode": "tozero", "title": {"text": "share of rows"}}
-    return figure(data, ["line-1", "line-0"], 260, axis, yaxis=yaxis, showlegend=True)
+        for number, event in enumerate(report.events, 1)
+    ]
 
 
-def agreement_chart(report: Report) -> Figure:
-    """How often each pair of labelers casts the same vote, as a heat map."""
-    n = len(report.labelers)
-    share = [[None if i == j else value for j, value in enumerate(row)] for i, row in enumerate(report.agreement.share)]
-    names = [short(labeler.name, 40) for labeler in report.labelers]
-    trace: Figure = {
-        "type": "heatmap", "x": list(range(n)), "y": list(range(n)), "z": share,
-        "customdata": [[[names[i], names[j], report.agreement.rows[i][j]] for j in range(n)] for i in range(n)],
-        "zmin": min([0.5, *(value for row in share for value in row if value is not None)]), "zmax": 1,
-        "hovertemplate": "%{customdata[0]}, %{customdata[1]}: %{z:.1%} alike on %{customdata[2]:,} rows<extra></extra>",
-        "hoverongaps": False, "colorbar": colour_bar("alike"), "xgap": 1, "ygap": 1,
-    }  # fmt: skip
-    with_text = n <= MAX_LABELERS_WITH_TEXT
-    trace |= {"texttemplate": "%{z:.0%}"} if with_text else {}
-    height = 150 + max(150, min(900, n * (40 if with_text else 13)))
-    down = names_axis(report)
-    across = down | {"autorange": True, "tickangle": -45 if n <= 12 else -90, "side": "bottom"}
-    across |= {"showticklabels": False} if n > 40 else {}  # the vertical axis has the names, and there is no room
-    return figure([trace], ["heat"], height, xaxis=across, yaxis=down, hovermode="closest")
+def accuracy_chart(report: Report) -> Chart:
+    """A line and a band for each labeler; those that changed are drawn strong. Values are in tenths of a percent."""
+    line, colours = report.timeline, labeler_colours(report)
+    changed = {name for event in report.events or () for name in event.names}
+    lines: list[Chart] = [
+        {
+            "name": labeler.name,
+            "colour": colours[place],
+            "shown": labeler.shown,
+            "strong": not changed or labeler.name in changed,
+            "values": tenths(line.accuracy[place]),
+            "low": tenths(line.band_low[place]),
+            "high": tenths(line.band_high[place]),
+        }
+        for place, labeler in enumerate(report.labelers)
+    ]
+    chance = 1.0 / max(2, len(report.classes))
+    known = [value for one in lines if one["shown"] for value in one["values"] if value is not None]
+    low = min([1000 * chance, *known]) // 100 * 100
+    return {"height": 330, "unit": "percent", "low": low, "high": 1000, "lines": lines}
 
 
-def gold_chart(report: Report, axis: TimeAxis) -> Figure:
+def tenths(values: list[Any]) -> list[int | None]:
+    """Shares as whole tenths of a percent, which take less room in the page."""
+    return [None if value is None else round(1000 * value) for value in values]
+
+
+def window_chart(report: Report) -> Chart:
+    """Window lengths, drawn on a logarithmic axis because windows double."""
+    line = report.timeline
+    lines = [{"name": "window", "colour": "ours", "shown": True, "strong": True,
+              "values": line.window_mean, "low": line.window_low, "high": line.window_high}]  # fmt: skip
+    return {"height": 220, "unit": "rows", "low": min(line.window_low), "high": max(line.window_high), "lines": lines}
+
+
+def shares_chart(report: Report, axis: TimeAxis) -> Chart:
+    """Share of the rows that differ from the majority, and that should be reviewed, over time."""
+    x, values = axis.grouped([report.timeline.differs, report.timeline.review])
+    names = (("not the majority's", "ours"), ("to review", "review"))
+    lines: list[Chart] = [
+        {"name": name, "colour": colour, "shown": True, "strong": True, "values": tenths(one)}
+        for (name, colour), one in zip(names, values, strict=True)
+    ]
+    highest = max([10, *(value for one in lines for value in one["values"])])
+    return {"height": 230, "unit": "percent", "low": 0, "high": highest, "x": x, "lines": lines}
+
+
+def gold_chart(report: Report, axis: TimeAxis) -> Chart:
     """Accuracy against the true labels over time."""
     assert report.gold is not None
-    x = [axis.place(part.first_row, part.last_row, part.time) for part in report.gold.stretches]
-    data = [
+    parts = report.gold.stretches
+    if axis.line.by_time:
+        starts = [axis.at(part.first_row) for part in parts]
+        x = [(a + b) / 2 for a, b in zip(starts, [*starts[1:], axis.last[-1]], strict=True)]
+    else:
+        x = [(part.first_row + part.last_row) / 2 for part in parts]
+    lines: list[Chart] = [
         {
-            "type": "scatter", "mode": "lines" if len(x) > 1 else "markers", "x": x, "y": score.over_time,
             "name": f"{score.name} {score.accuracy:.1%}",
-            "line": {"width": 2.5 if place == 0 else 1.75, "dash": DASHES[place % 3]}, "hovertemplate": "%{y:.1%}",
+            "colour": colour,
+            "shown": True,
+            "strong": colour == "ours",
+            "values": tenths(score.over_time),
         }
-        for place, score in enumerate(report.gold.scores)
-    ]  # fmt: skip
-    yaxis = {"tickformat": ".0%", "title": {"text": "labeled right"}}
-    return figure(data, ["line-0", "line-1", "line-6"], 320, axis, yaxis=yaxis, showlegend=True)
-
-
-def names_axis(report: Report) -> Figure:
-    """An axis of labelers by place (shortened names may be equal); of many labelers, every few have their name."""
-    n = len(report.labelers)
-    places = list(range(0, n, max(1, -(-n // 80))))
-    texts = [short(report.labelers[place].name, 16) for place in places]
-    return {"tickvals": places, "ticktext": texts, "autorange": "reversed", "showgrid": False, "ticks": ""}
-
-
-def colour_bar(title: str) -> Figure:
-    """A colour bar above a heat map."""
-    return {
-        "title": {"text": title, "side": "top"}, "tickformat": ".0%", "thickness": 8, "outlinewidth": 0,
-        "orientation": "h", "y": 1, "yanchor": "bottom", "x": 0, "xanchor": "left", "len": 0.4,
-    }  # fmt: skip
+        for score, colour in zip(report.gold.scores, METHOD_COLOURS, strict=False)
+    ]
+    known = [value for one in lines for value in one["values"] if value is not None]
+    return {"height": 280, "unit": "percent", "low": min(known) // 100 * 100, "high": 1000, "x": x, "lines": lines}

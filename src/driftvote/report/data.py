@@ -24,7 +24,7 @@ from driftvote.times import read_time
 
 Number = float | None
 
-FORMAT = 2  # version of the JSON file. It changes when a field changes its meaning or is removed
+FORMAT = 3  # version of the JSON file. It changes when a field changes its meaning or is removed
 DIGITS = 4  # decimals of shares and accuracies: a hundredth of a percent
 MAX_DROPS = 50  # sharp falls of the window that a report lists, the largest ones
 
@@ -37,8 +37,8 @@ class RowCounts:
     labeled: int  # rows that got a label
     silent: int  # rows without votes
     tied: int  # rows with votes that got no label because their weights were tied
-    doubtful: int  # rows with votes that are tied or whose label is less probable than `review_below`
-    review_below: float  # probability below which a label is doubtful
+    review: int  # rows with votes that are tied or whose label is less probable than `review_below`
+    review_below: float  # probability below which a label should be reviewed
     votes: int  # votes cast
     abstentions: int  # cells without a vote
 
@@ -53,11 +53,6 @@ class LabelerSummary:
     accuracy: Number  # estimated accuracy (when it votes) at the end of the stream
     accuracy_low: Number  # low end of the band around it
     accuracy_high: Number  # high end of the band
-    lowest: Number  # lowest estimate over the stream, without windows of fewer than 64 rows
-    highest: Number  # highest estimate, likewise
-    changed: bool  # whether the estimate moved so far that bands of twice the drawn width do not touch
-    before: Number  # the earlier of the two estimates that noise explains least; None if noise explains all of them
-    after: Number  # the later of the two
     weight: Number  # log-odds that a vote of the labeler adds to its class, averaged over its votes
     with_label: Number  # share of its votes for the class that became the label
     classes_voted: int  # number of classes that it voted for
@@ -91,12 +86,10 @@ class Timeline:
     window_mean: list[float]  # mean window
     window_high: list[int]  # longest window
     accuracy: list[list[Number]]  # mean estimate of each labeler
-    accuracy_low: list[list[Number]]  # lowest estimate in the bucket
-    accuracy_high: list[list[Number]]  # highest estimate in the bucket
-    band_low: list[list[Number]]  # `accuracy_low` less the 95% range of estimation noise at the shortest window
-    band_high: list[list[Number]]  # `accuracy_high` plus that range
+    band_low: list[list[Number]]  # lowest estimate in the bucket, less the 95% noise range at the shortest window
+    band_high: list[list[Number]]  # highest estimate in the bucket, plus that range
     coverage: list[list[float]]  # share of the bucket's rows on which each labeler voted
-    doubtful: list[float]  # share of the rows that are doubtful
+    review: list[float]  # share of the rows that should be reviewed
     differs: list[float]  # share of the rows whose label differs from the majority's
 
 
@@ -143,6 +136,34 @@ class ExampleRow:
 
 
 @dataclass(frozen=True)
+class RowToVerify:
+    """A row near the end of the stream whose true class says most about the labels of the others."""
+
+    row: int  # its number
+    id: str | None  # its id
+    time: Time  # its time
+    classes: dict[str, float]  # the classes in dispute and their probabilities, the likeliest first
+    why: str  # what the label models say of it
+
+
+@dataclass(frozen=True)
+class RowsToVerify:
+    """Rows to verify: `driftvote ask` and `AdaptiveLabelModel.ask` ask for more."""
+
+    rows: list[RowToVerify]  # most valuable first
+    expected_change: float  # share of the labels that twenty answers are expected to change
+    among: int  # rows at the end of the stream that were considered
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """One thing to do."""
+
+    text: str  # a sentence
+    section: str  # the section of the page that has the details; empty if there is none
+
+
+@dataclass(frozen=True)
 class MajorityDifferences:
     """Rows whose label differs from the plain majority's."""
 
@@ -166,7 +187,6 @@ class RowRange:
 
     first_row: int  # the first row
     last_row: int  # the last row
-    time: Time  # time of the first row
 
 
 @dataclass(frozen=True)
@@ -239,17 +259,20 @@ class Report:
     driftvote: str  # version of driftvote that made the report
     title: str  # title of the page
     source: str  # where the votes came from
-    findings: list[str]  # the main results, in sentences
+    verdict: str  # whether labelers changed, which, since when, and how many labels differ from the majority
+    findings: list[str]  # the other main results, in sentences
+    next_steps: list[NextStep]  # what to do now, most useful first
     tally: RowCounts  # counts of rows and votes
     reading: dict[str, str]  # how the votes were read, by name
     settings: dict[str, str]  # the model's settings, by name
     labelers: list[LabelerSummary]  # one entry for each labeler
     classes: list[ClassSummary]  # one entry for each class
     timeline: Timeline  # estimates and windows over time
-    window_drops: list[WindowDrop]  # sharp falls of the window, largest first
+    window_drops: list[WindowDrop]  # sharp falls of the window, largest first; empty if events were looked for
     agreement: PairAgreement  # how often labelers cast the same vote
     differences: MajorityDifferences  # rows whose label differs from the majority's
-    doubtful: list[ExampleRow]  # the most doubtful rows, for review
+    review: list[ExampleRow]  # the rows to review, the least certain first
+    questions: RowsToVerify | None = None  # rows to verify; None for models that do not ask
     gold: GoldComparison | None = None  # the labels against the true labels; None without them
     events: list[DriftEvent] | None = None  # drift events; None if the model did not look for drift
     committee: CommitteeSummary | None = None  # the certified committee; None for models without one
@@ -272,8 +295,10 @@ class Report:
 
     def _repr_html_(self) -> str:
         """The findings, for a notebook; `save` writes the page."""
-        lines = "".join(f"<li>{escape(line)}</li>" for line in self.findings)
-        return f"<h3>{escape(self.title)}</h3><ul>{lines}</ul>"
+        lines = "".join(
+            f"<li>{escape(line)}</li>" for line in (*self.findings, *(step.text for step in self.next_steps))
+        )
+        return f"<p><b>{escape(self.title)}</b><br>{escape(self.verdict)}</p><ul>{lines}</ul>"
 
 
 def report_to_json(report: Report) -> str:

@@ -1,23 +1,27 @@
-"""Events, committee and dependence of a report, and its sentences: the findings and the titles of sections."""
+"""Events, committee and dependence of a report, and its sentences: verdict, findings, next steps, titles."""
 
 from __future__ import annotations
 
+import calendar
+import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import date, timedelta
 
 import numpy as np
 
 from driftvote.arrays import Codes
 from driftvote.drift.dependence import dependence
-from driftvote.drift.events import BALANCE, COVERAGE, DriftEvent, Time
+from driftvote.drift.events import BALANCE, COVERAGE, DriftEvent, LabelerChange, Time
 from driftvote.models import StepCertificate
 from driftvote.report import data
 from driftvote.report.buckets import count_pairs
 from driftvote.report.data import Report
 from driftvote.times import show_time
 
-EVENTS_IN_FULL = 3  # events that the findings tell one by one
+EVENTS_TOLD = 2  # events that the verdict tells; the others are counted
+DAYS = 4  # streams of fewer days are told by the clock
 MAX_DEPENDENCE_LABELERS = 30  # with more labelers the pairs take seconds
 MIN_COMMON_ROWS = 30  # pairs with fewer common rows are named only if there are no others
 
@@ -83,34 +87,125 @@ def show_value(value: object) -> str:
     return ", ".join(entries if len(entries) <= 12 else [*entries[:4], "…", *entries[-2:]])
 
 
-def write_findings(report: Report) -> list[str]:
-    """The main results: rows, labels, drift, differences from the majority, doubtful rows, near-copies."""
+def write_verdict(report: Report) -> str:
+    """Whether labelers changed, which, since when, and how many labels differ from the majority."""
     if not report.tally.rows:
-        return ["No rows were read."]
+        return "No rows were read."
+    found, rows = report.differences, report.tally.rows
+    differing = percent(found.overruled + found.settled + found.opened, rows)
+    return f"{_drift(report)}; {differing} of labels differ from the majority."
+
+
+def _drift(report: Report) -> str:
+    if report.events is None:
+        if not report.window_drops:
+            return "Drift events were not looked for, and the window never fell sharply"
+        drop = report.window_drops[0]
+        place = _place(drop.row, drop.time, report.timeline)
+        return (
+            f"The agreement changed near {place}: the window fell from {drop.before:,} to {counted(drop.after, 'row')}"
+        )
+    if not report.events:
+        return f"No lasting change in {counted(report.tally.rows, 'row')}"
+    told = "; ".join(describe_event(event, report) for event in report.events[-EVENTS_TOLD:])
+    n = len(report.events)
+    if n <= EVENTS_TOLD:
+        return told[0].upper() + told[1:] if report.events[0].kind == BALANCE else told
+    return f"{n} lasting changes, the latest ones: {told}"
+
+
+def describe_event(event: DriftEvent, report: Report) -> str:
+    """What happened to whom and since when, without its details."""
+    since = _place(event.about, event.about_time, report.timeline)
+    if not event.labelers:
+        return f"since {since}, {event.what}"
+    if len(event.labelers) == 1:
+        one = event.labelers[0]
+        habit = {
+            "worse": "has been wrong more often",
+            "better": "has been right more often",
+            "votes less": "has voted less often",
+            "votes more": "has voted more often",
+        }[one.change]
+        return f"{brief(one.name)} {habit} since {since}: {show_change(one)}"
+    groups = []
+    for change, verb in (
+        ("worse", "got worse"),
+        ("better", "got better"),
+        ("votes less", "vote less"),
+        ("votes more", "vote more"),
+    ):
+        some = [one for one in event.labelers if one.change == change]
+        if len(some) == 1:
+            groups.append(f"{brief(some[0].name)} {verb.replace('vote ', 'votes ')} ({show_change(some[0])})")
+        elif some:
+            most = max(some, key=_size)
+            groups.append(f"{len(some)} {verb} (most: {brief(most.name)}, {show_change(most)})")
+    n, of = len(event.labelers), len(report.labelers)
+    return f"{n} of {of} labelers changed around {since}: {', '.join(groups)}"
+
+
+def _size(labeler: LabelerChange) -> float:
+    if labeler.change.startswith("votes"):
+        return abs(labeler.coverage_after - labeler.coverage_before)
+    return abs(labeler.accuracy_after - labeler.accuracy_before)
+
+
+def show_change(labeler: LabelerChange) -> str:
+    """The figures of a change.
+
+    >>> show_change(LabelerChange("Bob", "worse", 0.83, 0.8, 0.86, 0.45, 0.4, 0.5, 1.0, 1.0))
+    '45% right instead of 83%'
+    """
+    before, after = shown_pair(labeler)
+    return (
+        f"{after} of rows instead of {before}"
+        if labeler.change.startswith("votes")
+        else f"{after} right instead of {before}"
+    )
+
+
+def shown_pair(labeler: LabelerChange) -> tuple[str, str]:
+    """The figures before and after a change, in whole percents unless these are equal."""
+    pair = labeler.accuracy_before, labeler.accuracy_after
+    if labeler.change.startswith("votes"):
+        pair = labeler.coverage_before, labeler.coverage_after
+    digits = 0 if f"{pair[0]:.0%}" != f"{pair[1]:.0%}" else 1
+    return f"{pair[0]:.{digits}%}", f"{pair[1]:.{digits}%}"
+
+
+def _place(row: int, time: Time, line: data.Timeline) -> str:
+    """A row, or its time if there is one: the day in streams of many days."""
+    if time is None:
+        return f"row {row:,}"
+    ends = [*line.first_time[:1], *line.last_time[-1:]]
+    days = [date.fromisoformat(str(end)[:10]) for end in (*ends, time) if re.match(r"\d{4}-\d\d-\d\d", str(end))]
+    if len(days) < 3 or days[1] - days[0] < timedelta(days=DAYS):
+        return show_time(time)
+    return f"{days[2].day} {calendar.month_name[days[2].month]} {days[2].year}"
+
+
+def write_findings(report: Report) -> list[str]:
+    """The main results beside drift: rows and labels, their accuracy, labelers that vote alike."""
+    if not report.tally.rows:
+        return []
     found = [_labels(report.tally, len(report.labelers))]
     if report.gold is not None:
         found.append(_accuracy(report.gold))
-    if report.events is not None:
-        found += _events(report.events)
-    found += [_window(report), _changes(report.labelers)]
-    if report.tally.labeled:
-        found.append(_differences(report.differences, report.tally.rows))
-    found.append(_doubtful(report.tally))
     if report.dependence is not None and report.dependence.near_copies:
-        pairs = ", ".join(f"{pair.first} and {pair.second}" for pair in report.dependence.near_copies[:3])
+        pairs = ", ".join(f"{brief(pair.first)} and {brief(pair.second)}" for pair in report.dependence.near_copies[:3])
         worth = f"The panel counts like {report.dependence.effective_labelers:.1f} independent labelers."
-        found.append(f"Nearly copies: {pairs}. {worth}")
+        found.append(f"Near-copies: {pairs}. {worth}")
     return found
 
 
 def _labels(tally: data.RowCounts, n_labelers: int) -> str:
-    start = f"{counted(tally.rows, 'row')} from {counted(n_labelers, 'labeler')}:"
+    start = f"{counted(tally.rows, 'row')} from {counted(n_labelers, 'labeler')}"
     if tally.labeled == tally.rows:
-        return f"{start} every row got a label."
+        return f"{start}, all labeled."
     silent = tally.rows - tally.labeled - tally.tied
     reasons = ([f"{tally.tied:,} tied"] if tally.tied else []) + ([f"{silent:,} without any vote"] if silent else [])
-    labeled = f"{tally.labeled:,} got a label ({percent(tally.labeled, tally.rows)})"
-    return f"{start} {labeled}, {tally.rows - tally.labeled:,} did not: {', '.join(reasons)}."
+    return f"{start}, {percent(tally.labeled, tally.rows)} labeled; without a label: {', '.join(reasons)}."
 
 
 def _accuracy(gold: data.GoldComparison) -> str:
@@ -120,94 +215,54 @@ def _accuracy(gold: data.GoldComparison) -> str:
     gap = 100 * (best.accuracy - ours.accuracy)
     better = f" Here {best.name} does better, by {gap:.1f} points." if gap > 0 else ""
     rows = counted(gold.rows, "row")
-    return f"Against the true labels of {rows}, {percent(ours.accuracy)} are right ({compared}).{better}"
+    return f"{percent(ours.accuracy)} of the labels are correct on {rows} with a true label ({compared}).{better}"
 
 
-def _events(events: list[DriftEvent]) -> list[str]:
-    if not events:
-        return ["No drift event: nothing changed beyond chance and stayed so."]
-    sentences = [f"{event.sentence[0].upper()}{event.sentence[1:]}." for event in events[:EVENTS_IN_FULL]]
-    rest = len(events) - EVENTS_IN_FULL
-    return sentences + ([f"And {counted(rest, 'more drift event')}, in the table below."] if rest > 0 else [])
-
-
-def _window(report: Report) -> str:
-    drops, last = report.window_drops, report.timeline.window_high[-1]
-    now = f"; at the end the last {last:,} rows count" if last > 1 else ""
-    if not drops:
-        return f"No sharp change: the window never fell to a quarter of its length{now}."
-    first, more = drops[0], len(drops) - 1
-    time = f" ({show_time(first.time)})" if first.time is not None else ""
-    fall = f"the window fell from {first.before:,} to {counted(first.after, 'row')}"
-    places = counted(more, "other place") if len(drops) < data.MAX_DROPS else "many other places"
-    others = f", and to a quarter or less at {places}" if more else ""
-    return f"The labelers' agreement changed near row {first.row:,}{time}: {fall}{others}{now}."
-
-
-def _changes(labelers: list[data.LabelerSummary]) -> str:
-    moved = sorted((labeler for labeler in labelers if labeler.changed), key=_distance, reverse=True)
-    if not moved:
-        return "No labeler's accuracy moved by more than independent errors explain."
-    names = [
-        f"{brief(labeler.name)} from {percent(labeler.before or 0)} to {percent(labeler.after or 0)}"
-        for labeler in moved[:4]
-    ]
-    names += [f"and {len(moved) - 4:,} more"] if len(moved) > 4 else []
-    return f"Accuracies that moved by more than independent errors explain: {'; '.join(names)}."
-
-
-def _distance(labeler: data.LabelerSummary) -> float:
-    return abs((labeler.after or 0) - (labeler.before or 0))
-
-
-def _differences(found: data.MajorityDifferences, n_rows: int) -> str:
-    if not found.overruled + found.settled + found.opened:
-        return "The labels are the plain majority's on every row."
-    parts = ["The majority was never overruled"]
-    if found.overruled:
-        share = percent(found.overruled, n_rows)
-        parts = [f"The majority was overruled on {counted(found.overruled, 'row')} ({share})"]
-    others = [f"its ties were settled on {found.settled:,}"] if found.settled else []
-    others += [f"{found.opened:,} that it decided stayed open"] if found.opened else []
-    return "; ".join(parts + ([", ".join(others)] if others else [])) + "."
-
-
-def _doubtful(tally: data.RowCounts) -> str:
-    if not tally.doubtful:
-        return "No row is doubtful."
-    rows = f"{counted(tally.doubtful, 'row')} ({percent(tally.doubtful, tally.rows)})"
-    reason = f"tied, or a label with a probability under {100 * tally.review_below:g}%"
-    return f"{rows} {'is' if tally.doubtful == 1 else 'are'} doubtful: {reason}."
+def write_next_steps(report: Report) -> list[data.NextStep]:
+    """What to do now, most useful first."""
+    steps, tally = [], report.tally
+    worse = [(one.name, event) for event in report.events or () for one in event.labelers if one.change == "worse"]
+    if worse:
+        event = worse[-1][1]
+        names = [name for name, other in worse if other is event]
+        who = (
+            brief(names[0]) if len(names) == 1 else f"{brief(names[0])} and {counted(len(names) - 1, 'other labeler')}"
+        )
+        place = _place(event.about, event.about_time, report.timeline)
+        steps.append(data.NextStep(f"Find out what happened to {who} around {place}.", "events"))
+    if report.questions is not None and report.questions.rows:
+        n, change = len(report.questions.rows), report.questions.expected_change
+        text = f"Verify {counted(n, 'row')}: the answers are expected to change {percent(change)} of the latest labels."
+        steps.append(data.NextStep(text, "questions"))
+    if tally.review:
+        rows = f"{counted(tally.review, 'row')} ({percent(tally.review, tally.rows)})"
+        reason = f"labels that are tied or have a probability below {100 * tally.review_below:g}%"
+        steps.append(data.NextStep(f"Review {rows}: {reason}.", "review"))
+    if report.dependence is not None and report.dependence.near_copies:
+        pair = report.dependence.near_copies[0]
+        text = (
+            f"Keep one of {brief(pair.first)} and {brief(pair.second)}, or put them into one group: they err together."
+        )
+        steps.append(data.NextStep(text, "agreement"))
+    if not steps and tally.rows:
+        steps.append(data.NextStep("Nothing: no labeler changed, and no label is uncertain.", ""))
+    return steps
 
 
 def write_titles(report: Report) -> dict[str, str]:
     """A title for each section of the page that states its main result."""
-    differing, doubtful = report.differences.overruled, report.tally.doubtful
+    found, review, line = report.differences, report.tally.review, report.timeline
+    differing = found.overruled + found.settled + found.opened
     return {
-        "accuracy": _accuracy_title(report.labelers),
-        "window": _window_title(report),
-        "coverage": _coverage_title(report),
+        "window": f"The last {line.window_high[-1]:,} rows count at the end" if max(line.window_high) > 1 else "",
         "agreement": _agreement_title(report),
-        "differences": f"The weights overruled the majority on {counted(differing, 'row')}"
-        f" ({percent(differing, report.tally.rows)})"
-        if differing
-        else "The weights never overruled the majority",
-        "doubtful": f"{counted(doubtful, 'row')} deserve{'s' if doubtful == 1 else ''} a second look"
-        if doubtful
-        else "No doubtful rows",
+        "differences": f"{counted(differing, 'label')} ({percent(differing, report.tally.rows)}) differ"
+        f"{'s' if differing == 1 else ''} from the majority",
+        "review": f"{counted(review, 'row')} to review",
         "gold": "" if report.gold is None else _gold_title(report.gold),
-        "events": _events_title(report.events or []),
+        "events": counted(len(report.events or ()), "lasting change"),
         "label_models": _label_models_title(report.label_models),
     }
-
-
-def _accuracy_title(labelers: list[data.LabelerSummary]) -> str:
-    moved = [labeler for labeler in labelers if labeler.changed]
-    if not moved:
-        return "No labeler's accuracy moved beyond noise"
-    most = max(moved, key=_distance)
-    others = f", and {counted(len(moved) - 1, 'other labeler')} moved" if len(moved) > 1 else ""
-    return f"{brief(most.name)} moved most, from {percent(most.before or 0)} to {percent(most.after or 0)}{others}"
 
 
 def _label_models_title(members: list[data.LabelModelWeight]) -> str:
@@ -215,40 +270,23 @@ def _label_models_title(members: list[data.LabelModelWeight]) -> str:
         return ""
     first = max(members, key=lambda one: one.weight)
     moved = f", {percent(first.before_answers)} before the answers" if first.moved else ""
-    return f"{first.name} counts most: {percent(first.weight)}{moved}"
-
-
-def _window_title(report: Report) -> str:
-    drops = report.window_drops
-    if not drops:
-        return "The past stayed a guide: the window never fell sharply"
-    times = f"{len(drops)} times" if len(drops) < data.MAX_DROPS else "again and again"
-    place = "near row" if len(drops) == 1 else f"{times}, most near row"
-    after = counted(drops[0].after, "row")
-    return f"The window fell sharply {place} {drops[0].row:,}: from {drops[0].before:,} to {after}"
-
-
-def _coverage_title(report: Report) -> str:
-    tally = report.tally
-    if not tally.abstentions:
-        return "Every labeler voted on every row"
-    least = min(report.labelers, key=lambda labeler: labeler.coverage)
-    most = max(report.labelers, key=lambda labeler: labeler.coverage)
-    cast = percent(tally.votes, tally.votes + tally.abstentions)
-    ends = f"from {percent(least.coverage)} ({brief(least.name)}) to {percent(most.coverage)} ({brief(most.name)})"
-    return f"{cast} of all possible votes were cast, {ends}"
+    return f"{first.name} has the largest weight: {percent(first.weight)}{moved}"
 
 
 def _agreement_title(report: Report) -> str:
-    names, rows = [brief(labeler.name) for labeler in report.labelers], report.agreement.rows
-    table = enumerate(report.agreement.share)
-    pairs = [(value, i, j) for i, line in table for j, value in enumerate(line) if j > i and value is not None]
-    pairs = [(value, i, j) for value, i, j in pairs if rows[i][j] >= MIN_COMMON_ROWS] or pairs
+    names, pairs = [brief(labeler.name) for labeler in report.labelers], ranked_pairs(report)
     if not pairs:
         return "No two labelers voted on the same row"
-    ends = (max(pairs, key=lambda pair: (pair[0], -pair[1])), min(pairs))
-    most, least = (f"{names[i]} and {names[j]} ({percent(value)})" for value, i, j in ends)
-    return f"Most alike: {most}; least: {least}"
+    most, least = (f"{names[i]} and {names[j]} ({percent(value)})" for value, i, j in (pairs[0], pairs[-1]))
+    return f"Agree most: {most}; least: {least}"
+
+
+def ranked_pairs(report: Report) -> list[tuple[float, int, int]]:
+    """Pairs of labelers with their agreement, the highest first; pairs with few common rows only if all have few."""
+    rows, table = report.agreement.rows, enumerate(report.agreement.share)
+    pairs = [(value, i, j) for i, line in table for j, value in enumerate(line) if j > i and value is not None]
+    pairs = [(value, i, j) for value, i, j in pairs if rows[i][j] >= MIN_COMMON_ROWS] or pairs
+    return sorted(pairs, key=lambda pair: (-pair[0], pair[1:]))
 
 
 def _gold_title(gold: data.GoldComparison) -> str:
@@ -258,15 +296,7 @@ def _gold_title(gold: data.GoldComparison) -> str:
         gap = 100 * (ours.accuracy - other.accuracy)
         points = f"{abs(gap):.1f} points {'above' if gap > 0 else 'below'}" if abs(gap) >= 0.05 else "level with"
         compared.append(f"{points} {other.name}")
-    return f"{percent(ours.accuracy)} labeled right: {' and '.join(compared)}"
-
-
-def _events_title(events: list[DriftEvent]) -> str:
-    if not events:
-        return "No drift event"
-    names = list(dict.fromkeys(name for event in events for name in event.names))
-    changed = f"; {names[0]} changed" if len(names) == 1 else f"; {len(names)} labelers changed" if names else ""
-    return f"{counted(len(events), 'drift event')}{changed}"
+    return f"{percent(ours.accuracy)} correct: {' and '.join(compared)}"
 
 
 def event_tone(event: DriftEvent) -> str:

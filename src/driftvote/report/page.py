@@ -9,17 +9,19 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
+from driftvote.drift.dependence import FEW
 from driftvote.errors import DriftvoteError, MissingExtraError
 from driftvote.files.atomic import whole_file
 from driftvote.models.results import round_parts
-from driftvote.report.charts import charts
+from driftvote.report.charts import charts, labeler_colours
 from driftvote.report.data import ExampleRow, Report, report_to_json
-from driftvote.report.findings import brief, counted, event_tone, percent, write_titles
+from driftvote.report.findings import brief, event_tone, percent, ranked_pairs, shown_pair, write_titles
 from driftvote.times import show_time
 
 TEMPLATES = Path(__file__).parent / "templates"
 FORMATS = (".html", ".htm", ".json")
 MAX_CLASSES = 20  # classes in the page's table; JSON has all of them
+MAX_MATRIX, EXTREMES = 30, 12  # with more labelers, some pairs are listed in place of a table of all
 
 
 def write_report(report: Report, path: str | Path) -> None:
@@ -41,25 +43,18 @@ def check_report_path(path: Path) -> None:
         raise DriftvoteError(f"{path}: a report is written as .html or .json; choose one of these endings")
     if ending != ".json":
         try:
-            _libraries()
+            _template()
         except ImportError as problem:
             raise MissingExtraError(
                 f"{path}: an HTML report needs {problem.name}: pip install 'driftvote[report]', or write it as .json"
             ) from None
 
 
-def _libraries() -> tuple[Any, Any]:
-    """The module jinja2, and the function that returns Plotly's JavaScript."""
-    import jinja2
-    from plotly.offline import get_plotlyjs
-
-    return jinja2, get_plotlyjs
-
-
 @lru_cache(maxsize=1)
 def _template() -> Any:
     """The compiled template; it escapes text, and an unknown name is an error."""
-    jinja2, _ = _libraries()
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -73,6 +68,7 @@ def _template() -> Any:
         "brief": brief,
         "show_time": show_time,
         "event_tone": event_tone,
+        "shown_pair": shown_pair,
         "parts": parts_of,
         "signed": lambda part: f"{round(part, 2) + 0.0:+.2f}".replace("-", "\N{MINUS SIGN}"),
         "sparkline": sparkline,
@@ -82,22 +78,79 @@ def _template() -> Any:
 
 def render(report: Report) -> str:
     """The page as text; equal reports give equal text."""
-    _, get_plotlyjs = _libraries()
-    classes = report.classes
+    template, classes, names = _template(), report.classes, [labeler.name for labeler in report.labelers]
     if len(classes) > MAX_CLASSES:
         classes = sorted(classes, key=lambda one: -one.votes)[:MAX_CLASSES]
-    page: str = _template().render(
+    titles = write_titles(report) if report.tally.rows else {}
+    page: str = template.render(
         report=report,
-        titles=write_titles(report) if report.tally.rows else {},
-        tiles=tiles(report) if report.tally.rows else [],
+        titles=titles,
+        sections=_sections(report, titles),
         span=_span(report),
         classes=classes,
+        chance=1.0 / max(2, len(report.classes)),
+        colours=dict(zip(names, labeler_colours(report), strict=True)),
+        changed={name: number for number, event in enumerate(report.events or (), 1) for name in event.names},
+        dependent=_is_dependent(report),
+        matrix=_matrix(report) if len(names) <= MAX_MATRIX else [],
+        extremes=_extremes(report) if len(names) > MAX_MATRIX else [],
         charts=_json_for_script(charts(report)),
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         script=(TEMPLATES / "report.js").read_text(encoding="utf-8"),
-        plotly=get_plotlyjs(),
     )
     return page
+
+
+def _sections(report: Report, titles: dict[str, str]) -> list[tuple[str, str]]:
+    """The sections that the page has, with their names in its contents."""
+    there = bool(report.tally.rows)
+    found = [
+        ("events", "Events", bool(report.events)),
+        ("labelers", "Labelers", there),
+        ("gold", "True labels", report.gold is not None),
+        ("questions", "Questions", report.questions is not None and bool(report.questions.rows)),
+        ("review", "Review", bool(report.review)),
+        ("majority", "Majority", bool(report.differences.examples)),
+        ("agreement", "Agreement", there),
+        ("model", "Model", there and bool(titles["window"] or report.label_models or report.committee)),
+        ("input", "Input", True),
+    ]
+    return [(section, name) for section, name, shown in found if shown]
+
+
+def _is_dependent(report: Report) -> bool:
+    """Whether there is something to say about labelers that err together."""
+    found = report.dependence
+    if found is None or found.effective_labelers is None:
+        return False
+    return (
+        bool(found.near_copies) or found.effective_labelers < FEW * len(report.labelers) or found.note.count(". ") > 0
+    )
+
+
+def _matrix(report: Report) -> list[list[tuple[float | None, int, int]]]:
+    """The lines of the table of agreements: share, common rows (-1 on the diagonal), and its shade in percent."""
+    known = [
+        value
+        for i, line in enumerate(report.agreement.share)
+        for j, value in enumerate(line)
+        if j != i and value is not None
+    ]
+    low = min(known, default=0.0)
+    scale = 100.0 / (max(known, default=1.0) - low or 1.0)
+    return [
+        [
+            (0.0, -1, 0) if i == j else (value, rows, 0 if value is None else round(scale * (value - low)))
+            for j, (value, rows) in enumerate(zip(shares, counts, strict=True))
+        ]
+        for i, (shares, counts) in enumerate(zip(report.agreement.share, report.agreement.rows, strict=True))
+    ]
+
+
+def _extremes(report: Report) -> list[tuple[str, list[tuple[float, int, int]]]]:
+    """The pairs that agree most and least: a table of all pairs of many labelers would be too large."""
+    pairs = ranked_pairs(report)
+    return [("Agree most", pairs[:EXTREMES]), ("Agree least", pairs[: -EXTREMES - 1 : -1])]
 
 
 def _json_for_script(value: Any) -> str:
@@ -106,22 +159,6 @@ def _json_for_script(value: Any) -> str:
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def tiles(report: Report) -> list[tuple[str, str, str]]:
-    """The large numbers at the top of the page: name, value, and the text below."""
-    tally, overruled = report.tally, report.differences.overruled
-    found = [
-        ("rows", f"{tally.rows:,}", f"{counted(len(report.labelers), 'labeler')}, {counted(tally.votes, 'vote')}"),
-        ("labeled", percent(tally.labeled, tally.rows), f"{tally.tied:,} tied, {tally.silent:,} without a vote"),
-        ("doubtful", percent(tally.doubtful, tally.rows), f"{counted(tally.doubtful, 'row')} to review"),
-        ("majority overruled", percent(overruled, tally.rows), counted(overruled, "row")),
-        ("window at the end", f"{report.timeline.window_high[-1]:,}", "rows of the past that count"),
-    ]
-    if report.gold is not None:
-        ours, majority = report.gold.scores[:2]
-        found.insert(1, ("labeled right", percent(ours.accuracy), f"majority vote {percent(majority.accuracy)}"))
-    return [(name, value.replace("over ", "> ").replace("under ", "< "), below) for name, value, below in found]
 
 
 def _span(report: Report) -> str:
@@ -162,17 +199,18 @@ def parts_of(example: ExampleRow) -> list[Part]:
     return [Part(name, total, votes, *bar) for (name, _, votes), total, bar in parts]
 
 
-def sparkline(values: list[Any], n_classes: int, width: int = 120, height: int = 26) -> str:
-    """The SVG path of a small line, from blind guessing (bottom) to always right (top), with gaps."""
-    n, chance = len(values), 1.0 / max(2, n_classes)
+def sparkline(values: list[Any], lowest: float, width: int = 120, height: int = 26) -> str:
+    """The SVG path of a small line, from `lowest` (bottom) to 1 (top), with gaps; points are means of neighbours."""
+    n, size = len(values), max(1, len(values) // width)
     path: list[str] = []
     pen = "M"
-    for t in range(0, n, max(1, n // width)):
-        if values[t] is None:
+    for t in range(0, n, size):
+        known = [value for value in values[t : t + size] if value is not None]
+        if not known:
             pen = "M"
             continue
         x = width * t / max(n - 1, 1)
-        y = (height - 2) * (1.0 - (values[t] - chance) / (1.0 - chance)) + 1
+        y = (height - 2) * (1.0 - (sum(known) / len(known) - lowest) / (1.0 - lowest)) + 1
         path.append(f"{pen}{x:.1f} {min(max(y, 0), height):.1f}")
         pen = "L"
     return " ".join(path)
