@@ -1,8 +1,7 @@
 """The pictures of a report and of the live page in the documentation, from their demos. Run by `make picture`; needs
 Chromium.
 
-The report is photographed as it opens, without the confusion table between the first two charts, so that the picture
-holds the headline, accuracy, labelers and window. The live page is photographed down to its table of labelers.
+The report is photographed from its verdict down to its events, the live page down to its table of labelers.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ def show_report(tab: Any, folder: Path) -> None:
     assert CliRunner().invoke(cli.app, ["demo", "--out", str(folder)]).exit_code == 0
     tab.goto((folder / "report.html").as_uri())
     tab.wait_for_selector("html[data-ready=yes]")
-    tab.add_style_tag(content="#gold h3, #gold .scroll, #gold h3 + .about { display: none }")
-    photograph(tab, "#accuracy", "report.png")
+    photograph(tab, "#events", "report.png")
 
 
 def show_live_page(tab: Any, folder: Path) -> None:

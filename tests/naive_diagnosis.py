@@ -50,7 +50,7 @@ def diagnose(rows, n_classes, found, limit):
         up, down = sum(z > 0 for z in agreement.values()), sum(z < 0 for z in agreement.values())
         kind = "labelers changed" if up and down else "labeler better" if up else "labeler worse"
         if up + down >= 3 and 2 * (up + down) > sum(here):
-            kind = "everything"
+            kind = "most labelers"
     return about, since, kind, agreement, votes, moved_pairs(rows, about, [*dict.fromkeys([*agreement, *votes])])
 
 
@@ -157,7 +157,7 @@ def changed(kind, agreement, coverage, before, after, half):
     for place, (h, z) in enumerate(agreement.items()):
         if place == 0 or (after[h] - before[h]) * z > 0:
             words[h] = "better" if z > 0 else "worse"
-    if kind == "everything":
+    if kind == "most labelers":
         for h in range(len(before)):
             if abs(after[h] - before[h]) > 2 * half:
                 words.setdefault(h, "better" if after[h] > before[h] else "worse")

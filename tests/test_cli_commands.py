@@ -13,6 +13,7 @@ import pytest
 
 from driftvote import AdaptiveLabelModel, FixedWindowLabelModel, MajorityLabelModel
 from driftvote.files import long
+from driftvote.report import page
 from driftvote.streams import SCENARIOS, scenario
 from test_files_bad import refused
 
@@ -241,6 +242,7 @@ def test_a_report_beside_the_labels_and_alone(tmp_path, monkeypatch, capsys):
 
 def test_a_page_that_cannot_be_made_is_refused_at_once(tmp_path, monkeypatch, capsys):
     write_delimited(tmp_path / "v.csv", table_of(random_stream(1, 30, 5, n_classes=3), TEXT))
+    page._template.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)
     command = [
         "label",

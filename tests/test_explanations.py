@@ -171,7 +171,7 @@ def test_report_watch_and_explain_give_the_same_numbers():
     out = AdaptiveLabelModel(n_classes=3, **GIVEN).label_stream(rows)
     report = from_arrays(rows, AdaptiveLabelModel(n_classes=3, **GIVEN), out=out)
     assert report_from_json(report_to_json(report)) == report
-    examples = [*report.doubtful, *report.differences.examples]
+    examples = [*report.review, *report.differences.examples]
     assert len(examples) > 20
     for example in examples:
         step = steps[example.row]
@@ -203,7 +203,7 @@ def test_report_watch_and_explain_give_the_same_numbers():
 def test_votes_that_a_report_does_not_list_are_in_its_sum(monkeypatch):
     monkeypatch.setattr("driftvote.report.builder.MAX_EXAMPLE_VOTES", 3)
     report = from_arrays(random_stream(2, 200, 6))
-    for example in report.doubtful:
+    for example in report.review:
         assert len(example.votes) == 3 < MAX_EXAMPLE_VOTES
         parts = [vote.share for vote in example.votes]
         assert sum(parts) + example.base + example.others + example.together == pytest.approx(

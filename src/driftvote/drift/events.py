@@ -12,7 +12,7 @@ from typing import Any
 from driftvote.times import show_time
 
 WORSE, BETTER, MIXED = "labeler worse", "labeler better", "labelers changed"
-COVERAGE, BALANCE, EVERYTHING = "coverage", "class balance", "everything"
+COVERAGE, BALANCE, EVERYTHING = "coverage", "class balance", "most labelers"
 KINDS = (WORSE, BETTER, MIXED, COVERAGE, BALANCE, EVERYTHING)
 LABELER_KINDS = (WORSE, BETTER, MIXED, COVERAGE, EVERYTHING)
 """Kinds that say that labelers changed, so that what was learned about them before is of another time."""

@@ -260,7 +260,7 @@ function overview(app) {
   const list = h("ol", { class: "events", reversed: true });
   const noEvents = h("p", { class: "about" }, "Nothing has changed beyond chance so far. A lasting change is reported here once, with the labelers it concerns.");
   function eventItem(event) {
-    const worse = /worse|everything/.test(event.kind);
+    const worse = /worse|most labelers/.test(event.kind);
     const better = /better/.test(event.kind);
     const time = when(event.time);
     const node = h(
