@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 # Two workers: the suite is planned for a machine of two cores.
 JOBS ?= 2
 
-.PHONY: help install demo serve-demo test test-jit test-nojit test-bare coverage check format golden picture clean docs docs-site notebooks reproduce \
+.PHONY: help install demo serve-demo test test-jit test-nojit test-bare test-dist coverage check format golden picture clean docs docs-site notebooks reproduce \
 	test-spark test-spark-kill bench-spark bench-spark-state bench bench-quick bench-check bench-peers bench-files quality \
 	quality-ablation committee events-bench bands watch-bench fuzz kill \
 	serve-bench serve-fuzz serve-kill
@@ -74,6 +74,9 @@ coverage: $(VENV)/.dev  ## the lines that all tests together see
 test-bare:  ## a fresh environment with the base dependencies and nothing else
 	$(PYTHON) tests/bare_install.py
 
+test-dist:  ## before a release: wheel and sdist in empty environments, oldest dependencies, every Python here; 15 minutes
+	$(PYTHON) tests/dist_install.py
+
 test-spark: $(VENV)/.dev  ## the Spark adapter on local[2]; says so and does nothing without Java 17
 	@if $(BIN)/python tests/spark/java_here.py; then \
 		$(MAKE) --no-print-directory $(VENV)/.spark && $(BIN)/python -m pytest -q -p no:xdist --no-header tests/spark; fi
@@ -91,7 +94,7 @@ format: $(VENV)/.dev  ## let ruff tidy up
 	$(BIN)/ruff format src tests benchmarks experiments website
 	$(BIN)/ruff check --fix src tests benchmarks experiments website
 
-reproduce: $(VENV)/.plots  ## the paper's experiments: results/ and docs/reproduction.md
+reproduce: $(VENV)/.plots  ## the paper's experiments, 20 minutes; writes docs/reproduction.md. Without DATA=folder: says where to get it
 	$(BIN)/python -m experiments.paper all --data $(DATA) --out results --docs docs
 
 quality: $(VENV)/.plots  ## label quality on real and simulated votes, against peers, 40 minutes; writes docs/quality.md

@@ -127,6 +127,9 @@ class TestFiles:
         text = (out / "reproduction.md").read_text()
         assert text == page(kept, "figures")
         assert "What the protocol hides" in text
+        agreement = text.partition("## Run it")[0]
+        assert f"{len(all_claims(kept['experiments']))} claims hold" in agreement
+        assert agreement.count("\n| [") == len(EXPERIMENTS)
 
     def test_a_second_time_nothing_is_run_again(self, results, out, monkeypatch):
         monkeypatch.setattr(runs, "perform", lambda run: pytest.fail(f"{run.name} was run again"))
@@ -182,6 +185,37 @@ def test_an_interrupted_reproduction_goes_on_where_it_stopped(tmp_path, blow):
     after = {path.name: path.stat().st_mtime_ns for path in folder.glob("*.json")}
     assert len(after) == 18
     assert all(after[name] == stamp for name, stamp in before.items())
+
+
+def test_where_to_get_the_data_is_said(tmp_path, monkeypatch, capsys):
+    monkeypatch.delenv("DRIFTVOTE_DATA", raising=False)
+    assert command.main(["data", "--data", str(tmp_path)]) == 1
+    said = capsys.readouterr().out
+    assert said.count("missing") == 4
+    assert "github.com/JieyuZ2/wrench" in said
+    assert "github.com/BatsResearch/mazzetto-arxiv23-code" in said
+    (tmp_path / "wrench" / "tennis").mkdir(parents=True)
+    (tmp_path / "wrench" / "tennis" / "label.json").write_text('{"0": "no", "1": "yes"}')
+    (tmp_path / "wrench" / "tennis" / "train.json").write_text(
+        '{"0": {"label": 1, "weak_labels": [0, 1, -1], "data": {}}}'
+    )
+    assert command.main(["data", "--data", str(tmp_path)]) == 1
+    assert "6,959 frames: differs" in capsys.readouterr().out
+
+
+@needs_data
+def test_the_data_are_those_of_the_page(capsys):
+    assert command.main(["data", "--data", str(DATA)]) == 0
+    assert capsys.readouterr().out.count("found") == 4
+
+
+def test_what_needs_no_data_runs_without_them(tmp_path, capsys):
+    none, docs = str(tmp_path / "none"), str(tmp_path / "docs")
+    arguments = ["all", "--data", none, "--out", str(tmp_path), "--docs", docs, "--runs", "1", "--jobs", "1"]
+    assert command.main(arguments) == 0
+    assert "without these data: only synthetic, theory" in capsys.readouterr().out
+    assert set(json.loads((tmp_path / "results.json").read_text())["experiments"]) == {"synthetic", "theory"}
+    assert not (tmp_path / "docs").exists()
 
 
 def test_what_is_missing_is_said(tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from driftvote.errors import DriftvoteError, MissingExtraError
+from experiments.paper.data import describe
 from experiments.paper.page import EXPERIMENTS, all_claims, page, write_results
 from experiments.runs import Progress, RunCache, perform_all, print_progress, versions, write_json
 
@@ -52,14 +53,30 @@ def _load_results(path: Path) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Exit code; an interrupted command continues where it stopped when it is started again."""
     parser = argparse.ArgumentParser(prog="paper", description="Run the paper's experiments and compare with it.")
-    parser.add_argument("name", nargs="?", default="all", choices=["all", *EXPERIMENTS], help="which experiment")
+    parser.add_argument(
+        "name",
+        nargs="?",
+        default="all",
+        choices=["all", "data", *EXPERIMENTS],
+        help="which experiment; data: only look whether the data are there, and say where to get them",
+    )
     parser.add_argument("--data", type=Path, default=os.environ.get("DRIFTVOTE_DATA"), help="folder of the data")
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder for figures, tables and results.json")
     parser.add_argument("--runs", type=int, default=30, help="runs of what is random; the paper has 30")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--docs", type=Path, default=None, help="also write reproduction.md and its figures here")
     options = parser.parse_args(arguments)
+    complete = True
+    if options.name in ("all", "data"):
+        complete, found = describe(options.data)
+        print(found)
+    if options.name == "data":
+        return 0 if complete else 1
     names = list(EXPERIMENTS) if options.name == "all" else [options.name]
+    if not complete:
+        names = [name for name in names if name not in NEED_DATA]
+        print(f"without these data: only {', '.join(names)}; docs/reproduction.md stays as it is")
+        options.docs = None
     try:
         results = reproduce(names, options.data, options.out, options.runs, options.jobs)
     except DriftvoteError as problem:

@@ -49,29 +49,45 @@ def page(results: dict[str, Any], figures: str) -> str:
     """The page as Markdown; `figures` is the folder of the figures as seen from it."""
     experiments = results["experiments"]
     judged = claims_by_experiment(experiments)
-    differing = sum(claim.verdict == DIFFERS for claims in judged.values() for claim in claims)
+    everything = [claim for claims in judged.values() for claim in claims]
+    differing = [claim for claim in everything if claim.verdict == DIFFERS]
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
-    rows = [
-        [claim.statement, f"`python -m experiments.paper {name}`", claim.paper, claim.ours, claim.verdict, claim.note]
-        for name, claims in judged.items()
-        for claim in claims
-    ]
+    summary = []
+    for name, claims in judged.items():
+        different = sum(claim.verdict == DIFFERS for claim in claims)
+        heading = EXPERIMENTS[name].HEADING
+        summary.append([f"[{heading}](#{_anchor(heading)})", len(claims), len(claims) - different, different])
     parts = [
         "# The paper, reproduced",
-        "Mazzetto, Esfandiarpoor, Singirikonda, Upfal and Bach, *An Adaptive Method for Weak Supervision with"
-        " Drifting Data* (AISTATS 2025), on its own data. This page is generated from `results.json`; `make reproduce`"
-        " in a checkout makes both anew, and `python -m experiments.paper NAME --data FOLDER --out results` a part."
-        " Seeds are in `results.json`.",
-        f"{len(rows)} claims, {differing} of which differ. Made with {versions}.",
-        markdown(["claim in the paper", "command", "the paper", "ours", "verdict", ""], rows),
+        "Mazzetto, Esfandiarpoor, Singirikonda, Upfal and Bach: [*An Adaptive Method for Weak Supervision with Drifting"
+        " Data*](https://proceedings.mlr.press/v258/mazzetto25a.html), AISTATS 2025. We checked every claim of its"
+        f" experiments on the paper's own data with `AdaptiveLabelModel.paper()`. {len(everything) - len(differing)} of"
+        f" {len(everything)} claims hold.",
+        markdown(["experiment", "claims", "hold", "differ"], summary),
+        f"{len(differing)} differ:" if differing else "None differs.",
+        "\n".join(f"- {claim.statement}: {claim.ours}. {claim.note}".rstrip() for claim in differing),
+        "## Run it",
+        _RUN,
+        f"The page is made from `results.json`, which also holds the seeds. Made with {versions}.",
     ]
     if "video" in experiments:
         parts += ["## What the protocol hides", _protocol_section(experiments["video"])]
     parts += ["## Why we differ", _WHY]
-    for name, module in EXPERIMENTS.items():
-        if name in experiments:
-            parts += [f"## {module.HEADING}", *_figures_and_tables(module, experiments[name], figures)]
-    return "\n\n".join(parts) + "\n"
+    for name, claims in judged.items():
+        module = EXPERIMENTS[name]
+        rows = [[claim.statement, claim.paper, claim.ours, claim.verdict, claim.note] for claim in claims]
+        parts += [
+            f"## {module.HEADING}",
+            *([_PERMUTE] if module is video else []),
+            markdown(["claim", "the paper", "ours", "verdict", ""], rows),
+            *_figures_and_tables(module, experiments[name], figures),
+        ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _anchor(heading: str) -> str:
+    """The anchor that Markdown gives to a heading."""
+    return "".join(letter for letter in heading.lower().replace(" ", "-") if letter.isalnum() or letter == "-")
 
 
 def _figures_and_tables(module: ModuleType, numbers: dict[str, Any], figures: str) -> list[str]:
@@ -79,9 +95,38 @@ def _figures_and_tables(module: ModuleType, numbers: dict[str, Any], figures: st
     if module is theory:
         return parts  # a table of 200 rows is for machines
     for name, (header, rows) in module.tables(numbers).items():
-        title = name.partition("-")[2].title()
-        parts.append((f"**{title}**\n\n" if title else "") + markdown(header, rows))
+        title = name.partition("-")[2].title() or module.HEADING
+        table = markdown(header, rows)
+        parts.append(f'<details markdown="1">\n<summary>{title}: all figures</summary>\n\n{table}\n\n</details>')
     return parts
+
+
+_WRENCH = "`datasets.zip` of the [WRENCH benchmark](https://github.com/JieyuZ2/wrench); copy the three folders"
+_AUTHORS = (
+    "`attr_detectors.csv` and `class_attr_matrix.json` of the"
+    " [authors' code](https://github.com/BatsResearch/mazzetto-arxiv23-code)"
+)
+_RUN = f"""`make reproduce DATA=folder` runs everything and writes this page. An interrupted run continues where it
+stopped.
+
+| command | needs the data | time on two cores |
+|---|---|---|
+| `python -m experiments.paper data --data folder` | looks whether they are there and complete | seconds |
+| `python -m experiments.paper theory`, `synthetic` | no | a minute, most of it compiling |
+| `python -m experiments.paper images` | `awa2` | a minute |
+| `python -m experiments.paper video`, `beta` | `wrench` | some ten minutes |
+
+The data are public and not part of this repository. Without them `make reproduce` says what is missing and where to get
+it, and runs the rest.
+
+| folder | what | source |
+|---|---|---|
+| `wrench/tennis`, `wrench/basketball`, `wrench/commercial` | votes on video frames | {_WRENCH} |
+| `awa2` | outputs of attribute detectors on animal images | {_AUTHORS} |"""
+
+_PERMUTE = """*Permute* means that before each row, with probability 1/1000, the labelers are shuffled: each takes over
+the votes of another one. So their accuracies change suddenly, at known rows. *No permute* is the stream as it is.
+*Competitive* is taken to mean within 0.6 points of the best fixed window, give or take two standard errors."""
 
 
 def _protocol_section(numbers: dict[str, Any]) -> str:
