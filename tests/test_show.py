@@ -107,6 +107,7 @@ def test_plot(labeled):
     drifted = AdaptiveLabelModel().label_stream(votes)
     assert drifted.events
     top = drifted.plot().axes[0]
+    assert drifted.plot()._repr_png_().startswith(b"\x89PNG")
     assert top.get_title(loc="left").lower() == drifted.events[-1].sentence.lower()
     assert len(top.lines) == 5 + len(drifted.events)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,16 +80,25 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 def plot_stream(out: LabeledStream) -> Figure:
     """The figure of `LabeledStream.plot`."""
     try:
-        import matplotlib.pyplot as plt  # notebooks show figures once it is imported
+        import matplotlib.pyplot as plt
         from matplotlib.dates import ConciseDateFormatter
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("plot() needs matplotlib; pip install 'driftvote[plots]'") from None
+
+    class ShownFigure(Figure):
+        """A figure that a notebook shows by itself; it knows others only after the first one of pyplot."""
+
+        def _repr_png_(self) -> bytes:
+            buffer = BytesIO()
+            self.savefig(buffer, format="png")
+            return buffer.getvalue()
+
     rows = np.unique(np.linspace(0, max(0, len(out) - 1), min(POINTS_DRAWN, len(out))).astype(int))
     times = out.times
     x = (np.arange(len(out)) + out.first_row if times is None else times)[rows]
     with plt.rc_context(STYLE):
-        figure = Figure(figsize=(9.0, 6.4), layout="constrained")
+        figure = ShownFigure(figsize=(9.0, 6.4), layout="constrained")
         top, middle, bottom = figure.subplots(3, 1, sharex=True, height_ratios=(3, 1, 1))
         _draw_accuracies(top, out, rows, x)
         middle.plot(x, out.windows[rows], color=INK)
