@@ -8,8 +8,9 @@ drift events aside). A drift event sets a floor: from some row on, windows hold 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from driftvote.core.label_models.interface import (
     follows_agreements,
     label_row,
     select_fit,
+    tables_fit,
 )
 from driftvote.core.patterns import few_keys
 from driftvote.core.state import (
@@ -54,6 +56,7 @@ from driftvote.core.windows import (
     choose_window,
     current_window,
     explain_choice,
+    room_for,
 )
 from driftvote.errors import StateError
 
@@ -436,7 +439,7 @@ class Engine:
         self._tests = rule.tests(n_labelers, n_classes)
         self._settings = self.panel.settings
         sizes = np.array(rule.grid, np.int64)
-        per_window = estimator.fits_per_window(n_labelers, n_classes)
+        per_window = estimator.fits_per_window(room_for(n_labelers), n_classes)
         periods = estimator.fit_periods(sizes, per_window)
         self._schedule = Schedule(estimator.refresh, periods, per_window, estimator.gates_window)
         self._tables = estimator.new_tables(self._settings, n_labelers)
@@ -683,8 +686,8 @@ class Engine:
         It starts again at the last row at which every window is fitted, so nothing older matters.
         """
         n = self.n_labelers + newcomers.shape[1]
-        panel = self.panel
-        wide = Engine(panel.estimator, self.rule, n, panel.n_classes, panel.diluted)
+        panel, room = self.panel, self._room_for(n)
+        wide = RoomyEngine(self, n, room) if room > n else self._new(n)
         wide._floors, wide._stretches = list(self._floors), self._stretches
         if not self.keeps_rows:
             wide._state.now[:] = widen_totals(self._state.now, self.n_labelers, n, panel.n_classes)
@@ -692,9 +695,20 @@ class Engine:
             wide._stale = self.n_rows > 0
             return wide
         slots = recent_slots(self._state)
-        rows, verified = np.hstack([self._state.ring[slots], newcomers]), self._state.verified[slots]
-        wide._resume(self.n_rows, np.ascontiguousarray(rows), verified)
+        rows = np.hstack([self._state.ring[slots][:, : self.n_labelers], newcomers])
+        wide._resume(self.n_rows, pad_rows(rows, room), self._state.verified[slots])
         return wide
+
+    def _new(self, n_labelers: int) -> Engine:
+        """Return an engine of the same settings without rows."""
+        panel = self.panel
+        return Engine(panel.estimator, self.rule, n_labelers, panel.n_classes, panel.diluted)
+
+    def _room_for(self, n_labelers: int) -> int:
+        """Return the columns for so many labelers: more, where a column without votes changes nothing."""
+        panel, room = self.panel, room_for(n_labelers)
+        changes_nothing = panel.estimator.ignores_silent and not panel.diluted and self.rule.tests_room
+        return room if changes_nothing and self.keeps_rows and tables_fit(room, panel.n_classes) else n_labelers
 
     def start_at(self, row: int, before: Codes) -> None:
         """Move an engine without rows to row `row` of a stream whose last rows are `before`."""
@@ -793,6 +807,97 @@ class Engine:
         else:
             self._state.now[:] = totals
             self._state.clock[:] = seen
+
+
+class RoomyEngine(Engine):
+    """An engine with empty columns for labelers that join, so that a join need not build the state anew.
+
+    Columns without votes change no label (`Estimator.ignores_silent`). What comes in gets them, what goes out has
+    them cut off: from outside it is an engine for `n_labelers`, bit for bit.
+    """
+
+    def __init__(self, before: Engine, n_labelers: int, room: int) -> None:
+        wide, panel = before._new(room), before.panel
+        self.__dict__.update(vars(wide))
+        self._here = replace(panel, n_labelers=n_labelers, n_windows=len(before.rule.grid))
+
+    @property
+    def n_labelers(self) -> int:
+        """Labelers of the panel, without the empty columns."""
+        return self._here.n_labelers
+
+    def label(self, rows: Codes, draws: Floats, verified: Ints = NO_CLASSES) -> Labeled:
+        """Learn from each row, then label it; see `Engine.label`."""
+        labeled = super().label(pad_rows(rows, self.panel.n_labelers), draws, verified)
+        return replace(labeled, estimates=self._cut(labeled.estimates))
+
+    def predict(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
+        """Label rows by the current fit; learn nothing."""
+        return super().predict(pad_rows(rows, self.panel.n_labelers), draws)
+
+    def current(self) -> Estimates:
+        """Return the estimates after the rows seen, as for one row."""
+        return self._cut(super().current())
+
+    def window_sums(self) -> tuple[Ints, Ints, int]:
+        """Return pair agreements times K - 1 and votes over the window that the rule chooses now, and its rows."""
+        n, room = self.n_labelers, self.panel.n_labelers
+        first, second = np.triu_indices(room, 1)
+        if self._stale:
+            self._refit()
+        level, rows = current_window(self._state, self._tests)
+        sums = self._state.sums[level]
+        return sums[: len(first)][second < n].copy(), sums[-room:][:n].copy(), rows
+
+    def explain_window(self, names: Sequence[str]) -> list[WindowTest]:
+        """Return the comparisons behind the current window."""
+        return super().explain_window([*names, *[""] * (self.panel.n_labelers - len(names))])
+
+    def rows_at(self, numbers: Ints) -> tuple[Codes, Classes]:
+        """Return remembered rows and their verified classes, -1 where there is none."""
+        rows, verified = super().rows_at(numbers)
+        return np.ascontiguousarray(rows[:, : self.n_labelers]), verified
+
+    def with_labelers(self, newcomers: Codes) -> Engine:
+        """Return the engine with newcomers: in columns that are there already, as long as there are enough."""
+        n = self.n_labelers + newcomers.shape[1]
+        if n > self.panel.n_labelers:
+            return super().with_labelers(newcomers)
+        wide = copy.copy(self)
+        wide._here, wide._floors = replace(self._here, n_labelers=n), list(self._floors)
+        wide._stale |= bool((self._state.verified[recent_slots(self._state)] >= 0).any())  # as where it is built anew
+        return wide
+
+    def to_arrays(self) -> Arrays:
+        """Return the state as named arrays, rows oldest first."""
+        arrays = super().to_arrays()
+        fit = cut_fits(self._fit, self._here.empty_fits(1))
+        return arrays | {
+            "rows": np.ascontiguousarray(arrays["rows"][:, : self.n_labelers]),
+            **{f"fit_{name}": part for name, part in fit._asdict().items()},
+        }
+
+    def _cut(self, estimates: Estimates) -> Estimates:
+        if estimates.panel.n_labelers == self.n_labelers:
+            return estimates
+        fits = cut_fits(estimates.fits, self._here.empty_fits(0))
+        return Estimates(self._here, fits, estimates.places)
+
+
+def pad_rows(rows: Codes, width: int) -> Codes:
+    """Return rows with empty columns up to this width."""
+    wide = np.full((len(rows), width), -1, rows.dtype)
+    wide[:, : rows.shape[1]] = rows
+    return wide
+
+
+def cut_fits(fits: Any, like: Any) -> Any:
+    """Return fits without the columns that a fit like this one does not have."""
+    parts = (
+        np.ascontiguousarray(part[(slice(None), *(slice(0, size) for size in small.shape[1:]))])
+        for part, small in zip(fits, like, strict=True)
+    )
+    return type(fits)(*parts)
 
 
 def check_fit(arrays: Arrays, estimator: Estimator, n_labelers: int, n_classes: int) -> None:

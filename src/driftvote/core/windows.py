@@ -37,6 +37,9 @@ from driftvote.errors import SettingError
 LARGEST_WINDOW = 2**27
 """A window of 134 million rows; the integer tests are exact up to here, and memory ends first."""
 
+SMALL_PANEL = 256
+"""Labelers up to which a panel has as many columns as labelers; see `room_for`."""
+
 STRETCHES, SHORTEST, FEWEST = 32, 32, 8
 """Stretches of rows that show how agreements follow the classes: how many at most, of how many rows, at least how many.
 """
@@ -435,6 +438,11 @@ class WindowRule:
         """Whether windows begin anew after drift events."""
         return self.bound != "mcdiarmid" if self.restart is None else self.restart
 
+    @property
+    def tests_room(self) -> bool:
+        """Whether thresholds count the columns of a panel, not its labelers; see `room_for`."""
+        return self.bound == "normal"
+
     def tests(self, n_labelers: int, n_classes: int) -> WindowTests:
         """Return the comparisons for so many labelers and classes; models of the same settings share the arrays."""
         return _window_tests(tuple(self.grid), self.bound, self.beta, self.delta, n_labelers, n_classes)
@@ -461,6 +469,7 @@ class FixedWindow:
 
     size: int | None
     restarts: ClassVar[bool] = False
+    tests_room: ClassVar[bool] = True
 
     @property
     def grid(self) -> tuple[int, ...]:
@@ -473,12 +482,26 @@ class FixedWindow:
         return WindowTests(MCDIARMID, none, none, none, whole, whole, whole, 0, 0.0, 0.0)
 
 
+def room_for(n_labelers: int) -> int:
+    """Return the columns that a large panel has room for: up to an eighth more, so that a join seldom needs more.
+
+    The thresholds of `bound="normal"` are those of so many labelers: they stay as they are while labelers join.
+
+    >>> [room_for(n) for n in (3, 256, 257, 289, 513, 2000)]
+    [3, 256, 288, 320, 576, 2048]
+    """
+    if n_labelers <= SMALL_PANEL:
+        return n_labelers
+    step = 1 << ((n_labelers - 1).bit_length() - 4)
+    return -(-n_labelers // step) * step
+
+
 @lru_cache(maxsize=128)
 def _window_tests(
     sizes: tuple[int, ...], bound: str, beta: float, delta: float, n_labelers: int, n_classes: int
 ) -> WindowTests:
     """Return the thresholds of every step. All bounds share delta among all pairs and windows."""
-    pairs, m = n_pairs(n_labelers), len(sizes)
+    pairs, m = n_pairs(room_for(n_labelers) if bound == "normal" else n_labelers), len(sizes)
     log_term = theory.bernstein_log(pairs, m, delta)
     factor = {
         "normal": theory.normal_factor(pairs, m, delta),

@@ -26,6 +26,7 @@ from driftvote.drift.diagnosis import SIDE_ROWS, Change, EstimateFunction, Findi
 from driftvote.drift.events import BALANCE as BALANCE_EVENT
 from driftvote.drift.events import DriftEvent, DriftWarning, Time
 from driftvote.drift.statistics import (
+    AGREEMENT,
     BALANCE,
     BLOCK,
     COVERAGE,
@@ -111,6 +112,11 @@ def new_state(n_labelers: int, n_classes: int) -> DetectorState:
         leads=np.empty(n_classes, np.uint64),
         margins=np.empty(3, np.uint64),
     )
+
+
+def used_lines(n_rows: int) -> int:
+    """Return how many lines of running totals rows have reached; memory of the others is not touched."""
+    return min(LINES, n_rows // BLOCK + 1)
 
 
 def surprise_threshold(n_statistics: int, false_event_rate: float) -> float:
@@ -312,20 +318,19 @@ class DriftDetector:
         n, old = self.n_labelers, self._state
         self.labelers += tuple(names)
         new = new_state(self.n_labelers, self.n_classes)
-        new.ring[:, :n], new.ring[:, n:] = old.ring, -1
+        rows, lines = min(self.n_rows, len(old.ring)), used_lines(self.n_rows)  # the others are not read before written
+        new.ring[:rows, :n], new.ring[:rows, n:] = old.ring[:rows], -1
         if past is not None:
             new.ring[np.arange(self.n_rows - len(past), self.n_rows) % len(new.ring), n:] = past
         new.born[:n] = old.born
         new.head[:] = old.head
         # As if they had abstained: all rows count for their coverage.
         coverage, first = new.kind == COVERAGE, list(old.kind).index(COVERAGE)
-        new.totals[:, TRIES, coverage] = old.totals[:, TRIES, first, None]
+        new.totals[:lines, TRIES, coverage] = old.totals[:lines, TRIES, first, None]
         new.base[TRIES, coverage] = old.base[TRIES, first]
-        places = {
-            entry: place for place, entry in enumerate(list_statistics(self.n_labelers, self.n_classes).entries())
-        }
-        columns = [places[entry] for entry in list_statistics(n, self.n_classes).entries()]
-        new.totals[:, :, columns] = old.totals
+        of_labelers = (new.kind == AGREEMENT) | (new.kind == COVERAGE)
+        columns = np.flatnonzero(~of_labelers | (new.member < n))  # those that there were, in their order
+        new.totals[:lines, :, columns] = old.totals[:lines]
         new.base[:, columns] = old.base
         new.prior[columns] = old.prior
         new.shares[:] = old.shares
@@ -344,8 +349,10 @@ class DriftDetector:
         Only one of the two can go on: up to `STEP` rows fit into the shared ring buffer beside those remembered.
         """
         fork, state = copy.copy(self), self._state
-        own = {name: getattr(state, name).copy() for name in ("totals", "base", "born", "prior", "head", "shares")}
-        fork._state = state._replace(**own, ring=state.ring if n_rows <= STEP else state.ring.copy())
+        own = {name: getattr(state, name).copy() for name in ("base", "born", "prior", "head", "shares")}
+        totals, lines = np.zeros(state.totals.shape, np.int64), used_lines(self.n_rows)
+        totals[:lines] = state.totals[:lines]
+        fork._state = state._replace(**own, totals=totals, ring=state.ring if n_rows <= STEP else state.ring.copy())
         fork._log = BlockLog(self._log.first, self._log.entries)
         return fork
 

@@ -71,10 +71,9 @@ def list_statistics(n_labelers: int, n_classes: int) -> Statistics:
     >>> list_statistics(2, 2).entries() == [(AGREEMENT, 0), (COVERAGE, 0), (AGREEMENT, 1), (COVERAGE, 1), (BALANCE, 0)]
     True
     """
-    entries = [(kind, h) for h in range(n_labelers) for kind in (AGREEMENT, COVERAGE)]
-    # Of two classes, the share of one says all.
-    entries += [(BALANCE, c) for c in range(1 if n_classes == 2 else min(n_classes, SHARES))]
-    return Statistics(*np.array(entries).T.copy())
+    shares = 1 if n_classes == 2 else min(n_classes, SHARES)  # of two classes, the share of one says all
+    kind = [AGREEMENT, COVERAGE] * n_labelers + [BALANCE] * shares
+    return Statistics(np.array(kind), np.concatenate([np.repeat(np.arange(n_labelers), 2), np.arange(shares)]))
 
 
 @inner

@@ -62,6 +62,7 @@ class Estimator(ABC):
     min_labelers: ClassVar[int] = 3  # with two, only the product of their skills can be seen
     learns_from_verified: ClassVar[bool] = False
     fits_every_row: ClassVar[bool] = False
+    ignores_silent: ClassVar[bool] = False  # a labeler that never votes changes no label, to the last bit
     gates_window: ClassVar[bool] = False  # whether `follows_agreements` is asked
     counts_votes: ClassVar[bool] = False  # probabilities are shares of the votes, so one vote alone is certain
     needs_rows: ClassVar[bool] = True  # the rows of the window, not only their sums

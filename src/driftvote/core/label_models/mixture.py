@@ -534,6 +534,7 @@ class Mixture(EmEstimator):
     class_balance: str | Sequence[float] = "estimated"
     answer_errors: float = 0.05
     name: ClassVar[str] = "mixture"
+    ignores_silent: ClassVar[bool] = True
     gates_window: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
