@@ -29,7 +29,7 @@ from driftvote.core.label_models.interface import (
     select_fit,
     tables_fit,
 )
-from driftvote.core.patterns import few_keys
+from driftvote.core.patterns import possible_rows
 from driftvote.core.state import (
     ALL_PAST,
     Classes,
@@ -47,7 +47,7 @@ from driftvote.core.state import (
     sum_window,
     widen_totals,
 )
-from driftvote.core.voting import EQUAL_WEIGHT, accuracy_at_weight, count_votes, log_odds
+from driftvote.core.voting import EQUAL_WEIGHT, NO_DRAWS, accuracy_at_weight, count_votes, log_odds
 from driftvote.core.windows import (
     FixedWindow,
     WindowRule,
@@ -66,8 +66,8 @@ NO_CLASSES: Ints = np.empty(0, np.int64)
 FITS_BYTES, LONG = 1 << 31, 512
 """Room for the fits of a chunk; a chunk that needs more, and is longer than so many rows, is labeled in halves."""
 
-MIN_KEYS = 27
-"""Distinct rows of three labelers and two classes."""
+MIN_KEYS, REPEAT_KEYS = 27, 1 << 16
+"""Distinct rows of three labelers and two classes; and distinct rows up to which labels are looked up."""
 
 
 class Floor(NamedTuple):
@@ -112,19 +112,15 @@ class Schedule(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """What the row loop fills in, one entry a row."""
+    """What the row loop fills in, one entry a row; and labels of distinct rows: most rows repeat an earlier one."""
 
     labels: Ints
     proba: Floats  # (rows, classes)
     places: Ints  # which fit labeled the row
-
-
-class Repeats(NamedTuple):
-    """Labels of distinct rows by the current fit: most rows of a long chunk repeat an earlier one."""
-
-    place: Ints  # (keys,): the fit that the entry belongs to, plus 1; 0 for none
-    label: Ints
-    proba: Floats
+    known: Ints  # (keys,): by which fit a distinct row was labeled, plus 1; 0 for none. Empty where it would not pay
+    known_label: Ints  # (keys,)
+    known_proba: Floats  # (keys, classes)
+    support: Ints  # (classes,): for work
 
 
 @inner
@@ -139,16 +135,6 @@ def is_fit_due(row: int, level: int, sizes: Ints, floor: int, schedule: Schedule
             shorter *= 2
         period = min(period, shorter)
     return row % period == 0
-
-
-@inner
-def new_repeats(n_rows: int, state: StreamState, refresh: int) -> Repeats:
-    """Return an empty table, of no size where it would not pay: for short chunks, or where rows rarely repeat."""
-    size = 0
-    if refresh > 1 and n_rows >= 2 * MIN_KEYS:
-        keys = few_keys(state)
-        size = keys if n_rows >= 2 * keys else 0
-    return Repeats(np.zeros(size, np.int64), np.empty(size, np.int64), np.empty((size, state.n_classes)))
 
 
 @inner
@@ -199,63 +185,60 @@ def label_rows(
     """Learn from each row, then label it; return the place of the last fit.
 
     `fits` begins with the fit so far; new ones follow. `verified` holds the verified classes of the rows, or is
-    empty; the caller gives such rows their labels. `draws` settle ties.
+    empty; the caller gives such rows their labels. `draws` settle ties. Without rows, the window is chosen after the
+    rows seen so far and fitted; the result is the first fit.
     """
-    support = np.empty(state.n_classes, np.int64)
     place = 0
     fit = select_fit(settings, fits, 0)
     fitted = fit.window[0] > 0
     if fitted and tables.ready[0] == 0:
         fill_tables(settings, fit, tables)
-    repeats = new_repeats(rows.shape[0], state, schedule.refresh)
-    for t in range(rows.shape[0]):
-        row = state.clock[0]
-        slot = add_row(rows, t, state)
-        on_stride = row % state.stride == 0  # the stride is the schedule's `refresh`
-        if on_stride:
-            store_totals(state, row)
-        if verified.shape[0] > 0:
-            state.verified[slot] = verified[t]
+    n_rows = rows.shape[0]
+    for t in range(max(1, n_rows)):
+        slot, row, on_stride = 0, state.clock[0] - 1, False
+        if n_rows > 0:
+            row += 1
+            slot = add_row(rows, t, state)
+            on_stride = row % state.stride == 0  # the stride is the schedule's `refresh`
+            if on_stride:
+                store_totals(state, row)
+            if verified.shape[0] > 0:
+                state.verified[slot] = verified[t]
         if on_stride or row < schedule.refresh or not fitted:
-            next_fit = select_fit(settings, fits, place + 1)
+            next_fit = select_fit(settings, fits, place + 1 if n_rows > 0 else 0)
             if fit_if_due(not fitted, row, state, tests, schedule, settings, tables, next_fit):
                 place += 1
                 fit = next_fit
                 fill_tables(settings, fit, tables)
                 fitted = True
+        if n_rows == 0:
+            return 0
         out.places[t] = place
         draw = draws[t] if draws.shape[0] > 0 else -1.0
-        if repeats.place.shape[0] > 0 and draw < 0.0:  # a draw for ties belongs to its row
+        if out.known.shape[0] > 0:
             key = state.keys[slot]
-            if repeats.place[key] != place + 1:
-                label = label_row(settings, fit, tables, rows[t], draw, support, repeats.proba[key])
-                repeats.place[key], repeats.label[key] = place + 1, label
-            out.labels[t] = repeats.label[key]
+            if out.known[key] != place + 1:
+                out.known[key] = place + 1
+                out.known_label[key] = label_row(settings, fit, tables, rows[t], draw, out.support, out.known_proba[key])
+            out.labels[t] = out.known_label[key]
             for c in range(state.n_classes):
-                out.proba[t, c] = repeats.proba[key, c]
+                out.proba[t, c] = out.known_proba[key, c]
         else:
-            out.labels[t] = label_row(settings, fit, tables, rows[t], draw, support, out.proba[t])
+            out.labels[t] = label_row(settings, fit, tables, rows[t], draw, out.support, out.proba[t])
     return place
 
 
 @jit
 def predict_rows(
-    rows: Codes, draws: Floats, settings: Any, fits: Any, tables: Any, labels: Ints, proba: Floats
+    rows: Codes, draws: Floats, settings: Any, fits: Any, tables: Any, support: Ints, labels: Ints, proba: Floats
 ) -> None:
     """Label rows by the first fit; learn nothing."""
-    support = np.empty(proba.shape[1], np.int64)
     fit = select_fit(settings, fits, 0)
     if tables.ready[0] == 0:
         fill_tables(settings, fit, tables)
     for t in range(rows.shape[0]):
         draw = draws[t] if draws.shape[0] > 0 else -1.0
         labels[t] = label_row(settings, fit, tables, rows[t], draw, support, proba[t])
-
-
-@jit
-def fit_now(state: StreamState, tests: WindowTests, schedule: Schedule, settings: Any, tables: Any, fits: Any) -> None:
-    """Choose the window after the rows seen so far and fit it; the result is the first fit."""
-    fit_if_due(True, state.clock[0] - 1, state, tests, schedule, settings, tables, select_fit(settings, fits, 0))
 
 
 @inner
@@ -274,12 +257,14 @@ def log_odds_if(
 @jit
 def share_log_odds(
     rows: Codes,
+    alone: Codes,
     targets: Ints,
     counts_votes: bool,
     settings: Any,
     fits: Any,
     places: Ints,
     tables: Any,
+    support: Ints,
     proba: Floats,
     base: Floats,
     shares: Floats,
@@ -287,13 +272,13 @@ def share_log_odds(
     """Fill in what each vote adds to the log-odds of its row's target class, and what these are without any vote.
 
     The share of a vote is the mean of what it adds as the last one and as the first one. Where probabilities are shares
-    of the votes (`counts_votes`), one vote alone would be certain, so every class gets one vote more.
+    of the votes (`counts_votes`), one vote alone would be certain, so every class gets one vote more. `alone` is a row
+    of abstentions; it and `rows` are changed and come back as they were.
     """
-    support = np.empty(proba.shape[0], np.int64)
     for t in range(rows.shape[0]):
         fit, target = select_fit(settings, fits, places[t]), targets[t]
         fill_tables(settings, fit, tables)
-        row, alone = rows[t].copy(), np.full_like(rows[t], -1)
+        row = rows[t]
         full = log_odds_if(settings, fit, tables, counts_votes, row, target, support, proba)
         base[t] = log_odds_if(settings, fit, tables, counts_votes, alone, target, support, proba)
         for h in range(row.shape[0]):
@@ -382,9 +367,10 @@ class Estimates:
         """Return what the log-odds of the class `targets` of each row are made of; `proba` are those it was given."""
         panel, estimator, (n_rows, n_labelers) = self.panel, self.panel.estimator, rows.shape
         base, shares, room = np.empty(n_rows), np.empty((n_rows, n_labelers)), np.empty(panel.n_classes)
-        tables, codes = estimator.new_tables(panel.settings, n_labelers), np.ascontiguousarray(rows)
+        tables, codes = estimator.new_tables(panel.settings, n_labelers), np.array(rows, order="C")
+        alone, support = np.full(n_labelers, -1, codes.dtype), np.empty(panel.n_classes, np.int64)
         model = estimator.counts_votes, panel.settings, self.fits, self.places, tables
-        share_log_odds(codes, targets, *model, room, base, shares)
+        share_log_odds(codes, alone, targets, *model, support, room, base, shares)
         total = np.array([log_odds(p) for p in proba[np.arange(n_rows), targets].tolist()])
         return LogOdds(total, base, shares, total - base - shares.sum(axis=1))
 
@@ -530,11 +516,7 @@ class Engine:
             half = n_rows // 2
             halves = slice(half), slice(half, None)
             return Labeled.join([self._label_segment(rows[at], draws[at], verified[at]) for at in halves])
-        out = Outputs(
-            labels=np.empty(n_rows, np.int64),
-            proba=np.empty((n_rows, self.panel.n_classes)),
-            places=np.empty(n_rows, np.int64),
-        )
+        out = self._outputs(n_rows, len(draws) > 0)
         fits, most = self._fit, self._most_fits(n_rows)
         if most or not self._fit.window[0, 0]:  # most single rows need no room for a new fit
             fits = self.panel.empty_fits(2 + most)
@@ -553,6 +535,21 @@ class Engine:
             out.labels[known] = verified[known]
             out.proba[known] = np.eye(self.panel.n_classes)[verified[known]]
         return Labeled(out.labels, out.proba, Estimates(self.panel, fits, out.places), verified)
+
+    def _outputs(self, n_rows: int, draws: bool) -> Outputs:
+        """Return room for the labels of rows. A draw for ties belongs to its row, so such rows are no repetitions."""
+        n_classes, keys = self.panel.n_classes, 0
+        if not draws and self._schedule.refresh > 1 and n_rows >= 2 * MIN_KEYS:
+            keys = possible_rows(self.n_labelers, n_classes, min(REPEAT_KEYS, n_rows // 2))
+        return Outputs(
+            labels=np.empty(n_rows, np.int64),
+            proba=np.empty((n_rows, n_classes)),
+            places=np.empty(n_rows, np.int64),
+            known=np.zeros(keys, np.int64),
+            known_label=np.empty(keys, np.int64),
+            known_proba=np.empty((keys, n_classes)),
+            support=np.empty(n_classes, np.int64),
+        )
 
     def mark(self, n_rows: int) -> Mark:
         """Return what `rewind` needs to take back the next `n_rows` rows; it costs a copy of as many rows."""
@@ -619,7 +616,8 @@ class Engine:
         if self._stale:
             self._refit()
         labels, proba = np.empty(len(rows), np.int64), np.empty((len(rows), self.panel.n_classes))
-        predict_rows(rows, draws, self._settings, self._fit, self._tables, labels, proba)
+        support = np.empty(self.panel.n_classes, np.int64)
+        predict_rows(rows, draws, self._settings, self._fit, self._tables, support, labels, proba)
         return labels, proba
 
     def current(self) -> Estimates:
@@ -671,7 +669,7 @@ class Engine:
         """Fit again after a row was verified or a floor set; the result is the same until the next row."""
         fit = self.panel.empty_fits(1)
         self._tables.ready[0] = 0
-        fit_now(self._state, self._tests, self._schedule, self._settings, self._tables, fit)
+        fit_window_now(self._state, self._tests, self._schedule, self._settings, self._tables, fit)
         self._set_fit(fit)
 
     def _set_fit(self, fit: Any) -> None:
@@ -900,6 +898,15 @@ def cut_fits(fits: Any, like: Any) -> Any:
     return type(fits)(*parts)
 
 
+def fit_window_now(
+    state: StreamState, tests: WindowTests, schedule: Schedule, settings: Any, tables: Any, fits: Any
+) -> None:
+    """Choose the window after the rows seen so far and fit it; the result is the first fit."""
+    none, counts = np.empty((0, state.n_classes)), NO_CLASSES
+    out = Outputs(counts, none, counts, counts, counts, none, counts)
+    label_rows(state.ring[:0], counts, NO_DRAWS, state, tests, schedule, settings, fits, tables, out)
+
+
 def check_fit(arrays: Arrays, estimator: Estimator, n_labelers: int, n_classes: int) -> None:
     """Refuse a saved fit that is not one of this label model for so many labelers and classes; nothing is allocated."""
     for name, part in estimator.empty_fits(0, n_labelers, n_classes)._asdict().items():
@@ -913,7 +920,7 @@ def estimate_rows(estimator: Estimator, rows: Codes, n_classes: int, diluted: bo
     state, fits = state_of_rows(rows, n_classes, estimator.refresh), panel.empty_fits(1)
     tables = estimator.new_tables(panel.settings, panel.n_labelers)
     tests = FixedWindow(len(rows)).tests(panel.n_labelers, n_classes)
-    fit_now(state, tests, Schedule(estimator.refresh, np.ones(1, np.int64), 1, False), panel.settings, tables, fits)
+    fit_window_now(state, tests, Schedule(estimator.refresh, np.ones(1, np.int64), 1, False), panel.settings, tables, fits)
     return Estimates(panel, fits, np.zeros(1, np.int64))
 
 
@@ -923,5 +930,5 @@ def equal_vote(rows: Codes, draws: Floats, n_classes: int) -> tuple[Ints, Floats
     fits, tables = panel.empty_fits(1), panel.estimator.new_tables(panel.settings, panel.n_labelers)
     fits.weighing[:] = accuracy_at_weight(EQUAL_WEIGHT, n_classes)
     labels, proba = np.empty(len(rows), np.int64), np.empty((len(rows), n_classes))
-    predict_rows(rows, draws, panel.settings, fits, tables, labels, proba)
+    predict_rows(rows, draws, panel.settings, fits, tables, np.empty(n_classes, np.int64), labels, proba)
     return labels, proba

@@ -18,7 +18,15 @@ R = TypeVar("R")
 # fastmath stays off: thresholds and ties are compared exactly, and reordered sums would move them.
 # The GIL is released so that several streams can be labeled from several threads.
 # Kernels are never passed to other kernels as values, so the wrappers for that are not compiled.
-_FLAGS: Any = {"nogil": True, "fastmath": False, "error_model": "numpy", "no_cfunc_wrapper": True}
+# Kernels of core allocate nothing and keep no references, so counting references is left out: it took a third of the
+# time to compile.
+_FLAGS: Any = {
+    "nogil": True,
+    "fastmath": False,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,
+    "_nrt": False,
+}
 
 
 def jit(function: Callable[P, R]) -> Callable[P, R]:

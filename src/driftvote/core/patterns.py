@@ -1,7 +1,8 @@
-"""The distinct rows of a window, each with how often it occurs and its votes.
+"""The distinct rows of a window, each with how often it occurs.
 
 Rows repeat: six labelers of two classes have 64 patterns, whatever the window. Fitting to patterns instead of rows is
-what makes a fit cheap.
+what makes a fit cheap. Where rows hardly ever repeat, a fit reads at most `FIT_ROWS` rows of its window, evenly spread:
+accuracies are then known to within half a per cent, and a fit costs the same however long the window is.
 """
 
 from __future__ import annotations
@@ -9,148 +10,156 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from driftvote.arrays import Codes, Floats, Ints
+from driftvote.arrays import Floats, Ints
 from driftvote.core.jit import inner
 from driftvote.core.state import SPREAD, StreamState, vote_of
 
 FEW_KEYS = 1 << 12
 """Up to so many distinct rows each has a slot of its own: clearing the slots costs less than hashing."""
 
+FIT_ROWS = 1 << 15
+"""Rows of a window that a fit reads where more distinct rows than `FEW_KEYS` are possible."""
+
+LANES = 4
+"""Patterns are counted in groups of so many, the last group filled up with patterns that no row shows."""
+
+_CELLS = 1 << 21  # numbers in a table of classes x patterns: with many classes a fit reads fewer rows
+
 
 class Patterns(NamedTuple):
-    """Votes by pattern: in pattern q labelers `who[start[q]:start[q + 1]]` vote for classes `what[...]`.
+    """Room for the patterns of a window, and for the work of a fit; kernels allocate nothing."""
 
-    `cell` is the place of that vote, given the first class, in a flattened table of labelers x classes x (classes + 1).
+    places: npt.NDArray[np.int32]  # (slots,): pattern + 1 of a key, 0 where there is none
+    slots: Ints  # (capacity,): where in the ring buffer the pattern stands
+    codes: npt.NDArray[np.uint16]  # (labelers, capacity): the vote plus 1, 0 for an abstention
+    rows: Floats  # (capacity,): how many rows of the window show it, or stand for those that do
+    truth: Ints  # (capacity,): the verified class, -1 where there is none
+    quiet: Floats  # (capacity,): the weight of each of its abstentions
+    majority: Floats  # (classes, capacity): the classes with the most votes, in equal shares; or the verified class
+    post: Floats  # (classes, capacity): probabilities of the classes
+    work: Floats  # (classes, capacity): scores, then probabilities times rows
+    size: Ints  # (2,): how many patterns there are, and the same with those that fill up the last group
+    few: bool  # each possible pattern has a place of its own
+
+
+def possible_rows(n_labelers: int, n_classes: int, most: int = FEW_KEYS) -> int:
+    """Return how many distinct rows there can be, if they are at most `most`, otherwise 0.
+
+    >>> possible_rows(6, 2), possible_rows(20, 2)
+    (729, 0)
     """
+    keys = (n_classes + 1) ** n_labelers
+    return keys if keys <= most else 0
 
-    start: Ints  # (patterns + 1,)
-    who: Ints  # (votes,)
-    what: Ints  # (votes,)
-    cell: Ints  # (votes,)
-    rows: Ints  # (patterns,): how many rows show it
-    truth: Ints  # (patterns,): the verified class, -1 where there is none
+
+def new_patterns(n_labelers: int, n_classes: int) -> Patterns:
+    """Return room for the patterns of any window of such a panel."""
+    few = possible_rows(n_labelers, n_classes) * (n_classes + 1)
+    capacity = few if few else max(1024, min(FIT_ROWS, _CELLS // n_classes))
+    capacity += -capacity % LANES
+    slots = 8
+    while slots < 2 * capacity:
+        slots *= 2
+    return Patterns(
+        places=np.zeros(few if few else slots, np.int32),
+        slots=np.empty(capacity, np.int64),
+        codes=np.empty((n_labelers, capacity), np.uint16),
+        rows=np.empty(capacity),
+        truth=np.empty(capacity, np.int64),
+        quiet=np.empty(capacity),
+        majority=np.empty((n_classes, capacity)),
+        post=np.empty((n_classes, capacity)),
+        work=np.empty((n_classes, capacity)),
+        size=np.zeros(2, np.int64),
+        few=few > 0,
+    )
 
 
 @inner
-def same_votes(ring: Codes, left: int, right: int) -> bool:
+def same_votes(state: StreamState, left: int, right: int) -> bool:
     """Return whether two remembered rows are the same."""
-    for i in range(ring.shape[1]):
-        if vote_of(ring[left, i]) != vote_of(ring[right, i]):
+    for i in range(state.ring.shape[1]):
+        if vote_of(state.ring[left, i]) != vote_of(state.ring[right, i]):
             return False
     return True
 
 
 @inner
-def few_keys(state: StreamState) -> int:
-    """Return how many distinct rows there can be, if they are few, otherwise 0; keys are then below this number."""
-    keys = 1
-    for _ in range(state.ring.shape[1]):
-        keys = min(keys * (state.n_classes + 1), FEW_KEYS + 1)
-    return keys if keys <= FEW_KEYS else 0
+def find_patterns(state: StreamState, window: int, patterns: Patterns) -> float:
+    """Fill in the patterns of the last `window` rows; return how many rows they stand for.
 
-
-@inner
-def count_patterns(state: StreamState, window: int, slots: Ints, count: Ints) -> int:
-    """Find the patterns of the last `window` rows, in the order of their first rows; return how many there are.
-
-    Most of the time of a fit of a large window goes here. Where few patterns are possible each has a place of its own,
-    and nothing is hashed or compared.
+    Where few patterns are possible each has a place of its own, and nothing is hashed or compared. Otherwise rows are
+    read from the latest back, one of every so many; verified rows are all read, as long as there is room.
     """
-    capacity, values = state.ring.shape[0], state.n_classes + 1
-    few = few_keys(state) * values
-    mask = 7
-    while mask < 2 * window:
-        mask = 2 * mask + 1
-    places = np.zeros(few if few > 0 else mask + 1, np.int32)  # pattern + 1; 0 is free
-    n_patterns = 0
-    slot = (state.clock[0] - window) % capacity
-    if few > 0:
-        for _ in range(window):
-            place = int(state.keys[slot]) * values + int(state.verified[slot]) + 1
-            at = places[place]
-            if at > 0:
-                count[at - 1] += 1
+    ring, keys, verified = state.ring, state.keys, state.verified
+    capacity, n, k = ring.shape[0], ring.shape[1], state.n_classes
+    places, slots, rows = patterns.places, patterns.slots, patterns.rows
+    room, mask = slots.shape[0], places.shape[0] - 1
+    few = patterns.few
+    step = 1 if few else 1 + (window - 1) // room
+    for at in range(places.shape[0]):
+        places[at] = 0
+    size = 0
+    slot = (state.clock[0] - 1) % capacity
+    for ago in range(window):
+        key, known = int(keys[slot]), int(verified[slot])
+        if known >= 0 or ago % step == 0:
+            weight = 1.0 if known >= 0 else float(step)
+            if few:
+                place = key * (k + 1) + known + 1
+                at = places[place] - 1
             else:
-                slots[n_patterns] = slot
-                count[n_patterns] = 1
-                n_patterns += 1
-                places[place] = n_patterns
-            slot = slot + 1 if slot + 1 < capacity else 0
-        return n_patterns
-    for _ in range(window):
-        key, verified = int(state.keys[slot]), int(state.verified[slot])
-        mixed = (key + 7 * (verified + 1)) * SPREAD
-        place = (mixed ^ (mixed >> 21)) & mask
-        while True:
-            at = places[place] - 1
-            if at < 0:
-                slots[n_patterns] = slot
-                count[n_patterns] = 1
-                n_patterns += 1
-                places[place] = n_patterns
-                break
-            other = slots[at]
-            alike = state.keys[other] == key and state.verified[other] == verified
-            if alike and (state.unique_keys or same_votes(state.ring, other, slot)):
-                count[at] += 1
-                break
-            place = (place + 1) & mask
-        slot = slot + 1 if slot + 1 < capacity else 0
-    return n_patterns
+                mixed = (key + 7 * (known + 1)) * SPREAD
+                place = (mixed ^ (mixed >> 21)) & mask
+                at = places[place] - 1
+                while at >= 0:
+                    other = slots[at]
+                    alike = keys[other] == key and verified[other] == known
+                    if alike and (state.unique_keys or same_votes(state, other, slot)):
+                        break
+                    place = (place + 1) & mask
+                    at = places[place] - 1
+            if at >= 0:
+                rows[at] += weight
+            elif size < room:
+                slots[size] = slot
+                rows[size] = weight
+                size += 1
+                places[place] = size
+        slot = slot - 1 if slot > 0 else capacity - 1
+    full = size + (-size) % LANES
+    patterns.size[0], patterns.size[1] = size, full
+    total = 0.0
+    for q in range(full):
+        if q >= size:
+            rows[q], patterns.truth[q] = 0.0, 0  # as if verified: nothing is worked out for it
+        else:
+            patterns.truth[q] = verified[slots[q]]
+        total += rows[q]
+        for i in range(n):
+            patterns.codes[i, q] = vote_of(ring[slots[q], i]) + 1 if q < size else 0
+    return total
 
 
 @inner
-def find_patterns(state: StreamState, window: int) -> Patterns:
-    """Return the patterns of the last `window` rows."""
-    n = state.ring.shape[1]
-    slots = np.empty(window, np.int64)
-    count = np.empty(window, np.int64)
-    n_patterns = count_patterns(state, window, slots, count)
-    start = np.zeros(n_patterns + 1, np.int64)
-    truth = np.empty(n_patterns, np.int64)
-    for q in range(n_patterns):
-        votes = 0
-        for i in range(n):
-            if vote_of(state.ring[slots[q], i]) >= 0:
-                votes += 1
-        start[q + 1] = start[q] + votes
-        truth[q] = state.verified[slots[q]]
-    who = np.empty(start[n_patterns], np.int64)
-    what = np.empty(start[n_patterns], np.int64)
-    cell = np.empty(start[n_patterns], np.int64)
-    k = state.n_classes
-    for q in range(n_patterns):
-        at = start[q]
-        for i in range(n):
-            vote = vote_of(state.ring[slots[q], i])
-            if vote >= 0:
-                who[at] = i
-                what[at] = vote
-                cell[at] = i * (k * (k + 1)) + int(vote)
-                at += 1
-    return Patterns(start, who, what, cell, count[:n_patterns], truth)
-
-
-@inner
-def start_from_majority(patterns: Patterns, post: Floats) -> None:
-    """Fill `post` with equal shares for the classes with the most votes; verified rows with their class."""
-    n_classes = post.shape[1]
-    support = np.zeros(n_classes, np.int64)
-    for q in range(post.shape[0]):
+def start_from_majority(patterns: Patterns) -> None:
+    """Fill in equal shares for the classes with the most votes; verified rows with their class."""
+    majority, codes = patterns.majority, patterns.codes
+    n_classes = majority.shape[0]
+    for q in range(patterns.size[1]):
         truth = patterns.truth[q]
+        for c in range(n_classes):
+            majority[c, q] = 1.0 if c == truth else 0.0
         if truth >= 0:
-            for c in range(n_classes):
-                post[q, c] = 1.0 if c == truth else 0.0
             continue
+        top, leaders = 0.0, 0
+        for i in range(codes.shape[0]):
+            if codes[i, q] > 0:
+                majority[codes[i, q] - 1, q] += 1.0
+                top = max(top, majority[codes[i, q] - 1, q])
         for c in range(n_classes):
-            support[c] = 0
-        top = 0
-        for at in range(patterns.start[q], patterns.start[q + 1]):
-            support[patterns.what[at]] += 1
-            top = max(top, support[patterns.what[at]])
-        leaders = 0
+            leaders += majority[c, q] == top
         for c in range(n_classes):
-            leaders += support[c] == top
-        for c in range(n_classes):
-            post[q, c] = 1.0 / leaders if support[c] == top else 0.0
+            majority[c, q] = 1.0 / leaders if majority[c, q] == top else 0.0

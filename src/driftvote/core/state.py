@@ -20,6 +20,10 @@ from driftvote.errors import StateError
 ALL_PAST = 2**62
 """The window size that stands for "no limit"; no stream reaches it."""
 
+STRETCHES, SHARES = 32, 8
+"""Stretches of rows that show how agreements follow the classes, at most, and classes whose votes are looked at; of
+more, every eighth is counted together."""
+
 TOTALS_BYTES = 1 << 25
 """Memory for stored totals; larger windows are followed by counting the rows that leave them."""
 
@@ -46,9 +50,9 @@ class StreamState(NamedTuple):
     now: Ints  # running totals over all rows
     totals: Ints  # (slots, ...): the same after 1, 1 + stride, 1 + 2 stride ... rows
     lags: Ints  # (far windows, ...): the same as many rows ago as a window has that is too large for the slots
-    sums: Ints  # (windows + 1, ...): sums over each window, as far as the last choice needed them; then those of all
-    # rows before the floor. (In a field of its own they would make the row loop a third slower: the compiler then
-    # passes the tuple in another way.)
+    sums: Ints  # (windows + 2, ...): sums over each window, as far as the last choice needed them; then those of all
+    # rows before the floor, and room for work
+    room: Floats  # (shares + 1, stretches + 1): for work, see `windows.gap_at_equal_shares`
     settled: Ints  # (windows - 1,): until which row a comparison is decided, see `windows.gap_accepted`; not saved
     clock: Ints  # (1,): rows seen
     floor: Ints  # (1,): the first row that counts, where the last drift event began; 0 before there is one
@@ -104,10 +108,10 @@ def count_row(rows: Codes, place: int, n_classes: int, sums: Ints) -> None:
         if code >= 0:
             sums[by_labeler + i] += 1
         for j in range(i + 1, n):
-            other = vote_of(rows[place, j])
-            if other >= 0:
-                sums[pairs + pair] += 1
-                sums[pair] += agree if other == vote else -1
+            other = int(vote_of(rows[place, j]))
+            both = 1 if other >= 0 else 0
+            sums[pairs + pair] += both
+            sums[pair] += agree if other == vote else -both
             pair += 1
 
 
@@ -181,7 +185,8 @@ def set_floor(first: int, state: StreamState) -> None:
     seen, capacity = state.clock[0], state.ring.shape[0]
     before = state.sums[state.sizes.shape[0]]
     state.floor[0] = first
-    before[:] = 0
+    for d in range(before.shape[0]):
+        before[d] = 0
     if seen - first <= capacity:  # no window reaches a floor that is older
         for t in range(first, seen):
             count_row(state.ring, t % capacity, state.n_classes, before)
@@ -244,7 +249,8 @@ def empty_state(sizes: Sequence[int] | Ints, n_labelers: int, n_classes: int, st
         now=np.zeros(width, np.int64),
         totals=np.zeros((slots, width), np.int64),
         lags=np.zeros((len(sizes) - n_near, width), np.int64),
-        sums=np.zeros((len(sizes) + 1, width), np.int64),
+        sums=np.zeros((len(sizes) + 2, width), np.int64),
+        room=np.empty((SHARES + 1, STRETCHES + 1)),
         settled=np.zeros(len(sizes) - 1, np.int64),
         clock=np.zeros(1, np.int64),
         floor=np.zeros(1, np.int64),

@@ -139,9 +139,8 @@ def majority_row(row: Codes, draw: float, support: Ints, proba: Floats) -> int:
 
 
 @jit
-def majority_rows(rows: Codes, draws: Floats, labels: Ints, proba: Floats) -> None:
+def majority_rows(rows: Codes, draws: Floats, support: Ints, labels: Ints, proba: Floats) -> None:
     """Fill labels and probabilities with the majority of each row."""
-    support = np.empty(proba.shape[1], np.int64)
     for t in range(rows.shape[0]):
         labels[t] = majority_row(rows[t], draws[t] if draws.shape[0] > 0 else -1.0, support, proba[t])
 
@@ -155,7 +154,7 @@ def majority_vote(rows: Codes, draws: Floats, n_classes: int) -> tuple[Ints, Flo
     """
     labels = np.empty(len(rows), np.int64)
     proba = np.empty((len(rows), n_classes))
-    majority_rows(rows, draws, labels, proba)
+    majority_rows(rows, draws, np.empty(n_classes, np.int64), labels, proba)
     return labels, proba
 
 

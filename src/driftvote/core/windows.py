@@ -24,6 +24,8 @@ from driftvote.arrays import Floats, Ints
 from driftvote.core.jit import inner, jit
 from driftvote.core.state import (
     ALL_PAST,
+    SHARES,
+    STRETCHES,
     StreamState,
     count_row,
     n_pairs,
@@ -40,11 +42,8 @@ LARGEST_WINDOW = 2**27
 SMALL_PANEL = 256
 """Labelers up to which a panel has as many columns as labelers; see `room_for`."""
 
-STRETCHES, SHORTEST, FEWEST = 32, 32, 8
-"""Stretches of rows that show how agreements follow the classes: how many at most, of how many rows, at least how many.
-"""
-SHARES = 8
-"""Classes whose votes are looked at; of more, every eighth is counted together."""
+SHORTEST, FEWEST = 32, 8
+"""Rows of a stretch that shows how agreements follow the classes, and stretches, at least."""
 
 MCDIARMID, BERNSTEIN, NORMAL = 0, 1, 2
 BOUNDS = {"normal": NORMAL, "bernstein": BERNSTEIN, "mcdiarmid": MCDIARMID}
@@ -138,12 +137,21 @@ def gap_accepted(level: int, state: StreamState, tests: WindowTests) -> bool:
 
 
 @inner
-def votes_by_class(sums: Ints, n_labelers: int, n_classes: int, votes: Floats) -> None:
-    """Add the votes for each class, or each group of classes, to `votes`."""
-    first = n_labelers * (n_labelers - 1)
-    for h in range(n_labelers):
+def add_shares(sums: Ints, per: float, state: StreamState, column: int) -> None:
+    """Add the votes for each class, or each group of classes, times `per`, to a column of the room for work."""
+    n, n_classes = state.ring.shape[1], state.n_classes
+    for h in range(n):
         for c in range(n_classes):
-            votes[c % SHARES] += sums[first + h * n_classes + c]
+            state.room[c % SHARES, column] += per * sums[n * (n - 1) + h * n_classes + c]
+
+
+@inner
+def product(x: Floats, left: int, right: int, count: int) -> float:
+    """Return the product of two lines, over their first numbers."""
+    total = 0.0
+    for g in range(count):
+        total += x[left, g] * x[right, g]
+    return total
 
 
 @jit
@@ -154,7 +162,7 @@ def gap_at_equal_shares(level: int, rows: int, pair: int, state: StreamState) ->
     labeler does. On average they are a linear function of the shares of the classes, and so are the votes for each
     class: the slopes are found by least squares over the last stretches of rows (Gram and Schmidt's procedure).
     """
-    n, k, stride, seen = state.ring.shape[1], state.n_classes, state.stride, state.clock[0]
+    k, stride, seen, x = state.n_classes, state.stride, state.clock[0], state.room
     near, wide, r = state.sums[level], state.sums[level + 1], state.sizes[level]
     gap = (wide[pair] / rows - near[pair] / r) / (k - 1)
     length = max(1, max(SHORTEST, rows // STRETCHES) // stride) * stride
@@ -165,11 +173,15 @@ def gap_at_equal_shares(level: int, rows: int, pair: int, state: StreamState) ->
         return gap
     m, n_near = min(k, SHARES), state.sizes.shape[0] - state.lags.shape[0]
     stored = n_near > 0 and count * length <= state.sizes[n_near - 1]
-    x, y = np.zeros((count + 1, m)), np.zeros(count)  # the last line of x: the change between the windows
-    sums = np.zeros(wide.shape[0], np.int64)
+    sums = state.sums[state.sizes.shape[0] + 1]
+    # Lines of x: votes for each class by stretch, the change between the windows last; then the agreement by stretch.
+    for c in range(m):
+        for g in range(count + 1):
+            x[c, g] = 0.0
     for g in range(count):
         first, last = end - (count - g) * length, end - (count - g - 1) * length
-        sums[:] = 0
+        for d in range(sums.shape[0]):
+            sums[d] = 0
         if stored:
             low, high = (first - 1) // stride % state.totals.shape[0], (last - 1) // stride % state.totals.shape[0]
             for d in range(sums.shape[0]):
@@ -177,26 +189,27 @@ def gap_at_equal_shares(level: int, rows: int, pair: int, state: StreamState) ->
         else:
             for t in range(first, last):
                 count_row(state.ring, t % state.ring.shape[0], k, sums)
-        y[g] = sums[pair] / (length * (k - 1))
-        votes_by_class(sums, n, k, x[g])
-        x[g] /= length
-    older = np.zeros(m)
-    votes_by_class(wide, n, k, x[count])
-    votes_by_class(near, n, k, older)
-    x[count] = x[count] / rows - older / r
+        x[SHARES, g] = sums[pair] / (length * (k - 1))
+        add_shares(sums, 1.0 / length, state, g)
+    add_shares(wide, 1.0 / rows, state, count)
+    add_shares(near, -1.0 / r, state, count)
     for c in range(m):
-        mean = x[:count, c].mean()
-        x[:count, c] -= mean
-        whole = (x[:count, c] * x[:count, c]).sum()
+        mean = 0.0
+        for g in range(count):
+            mean += x[c, g] / count
+        for g in range(count):
+            x[c, g] -= mean
+        whole = product(x, c, c, count)
         for b in range(c):
-            shared = (x[:count, b] * x[:count, c]).sum()
-            x[:, c] -= shared * x[:, b]
-        norm = math.sqrt((x[:count, c] * x[:count, c]).sum())
-        if norm * norm <= 1e-9 * (whole + 1e-9):  # the votes for this class follow from those for the others
-            x[:, c] = 0.0
-            continue
-        x[:, c] /= norm
-        gap -= (x[:count, c] * y).sum() * x[count, c]
+            shared = product(x, b, c, count)
+            for g in range(count + 1):
+                x[c, g] -= shared * x[b, g]
+        norm = math.sqrt(product(x, c, c, count))
+        # Where it is next to nothing, the votes for this class follow from those for the others.
+        scale = 1.0 / norm if norm * norm > 1e-9 * (whole + 1e-9) else 0.0
+        for g in range(count + 1):
+            x[c, g] *= scale
+        gap -= product(x, c, SHARES, count) * x[c, count]
     return gap
 
 

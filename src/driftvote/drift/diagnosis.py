@@ -400,12 +400,17 @@ def flag_parts(kind: int, member: int, votes: Words, leads: Words, margins: Word
 
 
 @jit
-def count_words(words: Words) -> Ints:
-    """Return how many bits of each word are set (parts x columns)."""
-    counts = np.empty(words.shape, np.int64)
+def fill_counts(words: Words, counts: Ints) -> None:
+    """Fill in how many bits of each word are set (parts x columns)."""
     for part in range(words.shape[0]):
         for column in range(words.shape[1]):
             counts[part, column] = count_bits(words[part, column])
+
+
+def count_words(words: Words) -> Ints:
+    """Return how many bits of each word are set (parts x columns)."""
+    counts = np.empty(words.shape, np.int64)
+    fill_counts(words, counts)
     return counts
 
 

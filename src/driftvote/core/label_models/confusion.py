@@ -17,7 +17,7 @@ from driftvote import settings as checks
 from driftvote.arrays import Codes, Floats, Ints
 from driftvote.core.jit import inner
 from driftvote.core.label_models.interface import KERNELS, SHARES, Estimator, always_follow, tables_fit
-from driftvote.core.patterns import Patterns, find_patterns, start_from_majority
+from driftvote.core.patterns import Patterns, find_patterns, new_patterns, start_from_majority
 from driftvote.core.state import StreamState, vote_of
 from driftvote.core.voting import add_majority, count_votes, pick_likeliest, to_probabilities
 from driftvote.errors import SettingError
@@ -53,89 +53,114 @@ class EmFit(NamedTuple):
     window: Ints  # (1,)
 
 
+class EmRoom(NamedTuple):
+    """Room for the work of a fit."""
+
+    patterns: Patterns
+    cast: Floats  # (labelers, classes + 1): votes for each class, and all of them
+    counts: Floats  # (labelers, classes, classes + 1): the same by the class of the rows
+    logs: Floats  # (labelers, classes, classes + 1): see `compare_classes`
+    none: Floats  # empty: every vote counts alike
+
+
 class EmTables(NamedTuple):
-    """Logarithms of a fit, taken once for all rows that it labels."""
+    """Logarithms of a fit, taken once for all rows that it labels; and room for a fit."""
 
     logs: Floats  # (labelers, classes, classes + 1): what a vote, or an abstention, adds to the score of each class
     start: Floats  # (2, classes): what the class balance adds, and the abstention of all labelers
     active: Ints  # (1,): labelers that vote at all
     ready: Ints  # (1,)
+    room: EmRoom
 
 
 @inner
-def count_cast(patterns: Patterns, cast: Ints) -> None:
+def count_cast(patterns: Patterns, cast: Floats) -> None:
     """Fill in the votes of each labeler for each class, and in the last column all of them."""
+    codes, rows, last = patterns.codes, patterns.rows, cast.shape[1] - 1
     for h in range(cast.shape[0]):
-        for v in range(cast.shape[1]):
-            cast[h, v] = 0
-    for q in range(patterns.rows.shape[0]):
-        for at in range(patterns.start[q], patterns.start[q + 1]):
-            cast[patterns.who[at], patterns.what[at]] += patterns.rows[q]
-            cast[patterns.who[at], cast.shape[1] - 1] += patterns.rows[q]
+        for v in range(last + 1):
+            cast[h, v] = 0.0
+        for q in range(patterns.size[0]):
+            if codes[h, q] > 0:
+                cast[h, codes[h, q] - 1] += rows[q]
+                cast[h, last] += rows[q]
 
 
 @inner
-def count_by_class(patterns: Patterns, post: Floats, counts: Floats, mass: Floats) -> None:
-    """Share the votes among the classes by their probabilities; the last column of `counts` is the sum of the others.
+def count_by_class(patterns: Patterns, weighted: Floats, total: float, cast: Floats, counts: Floats, mass: Floats) -> None:
+    """Share the votes among the classes: `weighted` are probabilities of the classes times rows, by pattern.
 
-    `mass` gets the rows of each class.
+    The last column of `counts` is the sum of the others, and `mass` gets the rows of each class. The first class has
+    what the others leave of all votes, `cast`.
     """
-    n_classes = mass.shape[0]
-    flat = counts.reshape(counts.size)
-    for at in range(flat.shape[0]):
-        flat[at] = 0.0
-    for c in range(n_classes):
-        mass[c] = 0.0
-    for q in range(post.shape[0]):
-        first, last = patterns.start[q], patterns.start[q + 1]
-        if n_classes == 2:
-            # The same sums, both classes in one pass: most of the time of a fit goes here and into `expect`.
-            one, two = post[q, 0] * patterns.rows[q], post[q, 1] * patterns.rows[q]
-            mass[0] += one
-            mass[1] += two
-            for at in range(first, last):
-                cell = patterns.cell[at]
-                flat[cell] += one
-                flat[cell + 3] += two
-            continue
-        for c in range(n_classes):
-            part = post[q, c] * patterns.rows[q]
-            if part == 0.0:
-                continue
-            mass[c] += part
-            step = c * (n_classes + 1)
-            for at in range(first, last):
-                flat[patterns.cell[at] + step] += part
+    codes, n_classes, n_patterns = patterns.codes, mass.shape[0], patterns.size[1]
+    mass[0] = total
+    for c in range(1, n_classes):
+        a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0  # four sums beside each other, as the processor adds them
+        for q in range(0, n_patterns, 4):
+            a0 += weighted[c, q]
+            a1 += weighted[c, q + 1]
+            a2 += weighted[c, q + 2]
+            a3 += weighted[c, q + 3]
+        mass[c] = (a0 + a1) + (a2 + a3)
+        mass[0] = max(0.0, mass[0] - mass[c])
     for h in range(counts.shape[0]):
-        for c in range(n_classes):
+        everywhere = cast[h, n_classes] == total  # it never abstains, so its votes add up to the rows of a class
+        for v in range(n_classes):
+            counts[h, 0, v] = cast[h, v]
+        counts[h, 0, n_classes] = cast[h, n_classes]
+        for c in range(1, n_classes):
+            if n_classes > 4:
+                for v in range(n_classes):
+                    counts[h, c, v] = 0.0
+                for q in range(n_patterns):
+                    if codes[h, q] > 0:
+                        counts[h, c, codes[h, q] - 1] += weighted[c, q]
+            else:
+                for v in range(1 if everywhere else 0, n_classes):
+                    a0, a1, a2, a3, code = 0.0, 0.0, 0.0, 0.0, v + 1
+                    for q in range(0, n_patterns, 4):
+                        a0 += weighted[c, q] if codes[h, q] == code else 0.0
+                        a1 += weighted[c, q + 1] if codes[h, q + 1] == code else 0.0
+                        a2 += weighted[c, q + 2] if codes[h, q + 2] == code else 0.0
+                        a3 += weighted[c, q + 3] if codes[h, q + 3] == code else 0.0
+                    counts[h, c, v] = (a0 + a1) + (a2 + a3)
+                if everywhere:
+                    counts[h, c, 0] = mass[c]
+                    for v in range(1, n_classes):
+                        counts[h, c, 0] = max(0.0, counts[h, c, 0] - counts[h, c, v])
+            counts[h, c, n_classes] = 0.0
             for v in range(n_classes):
                 counts[h, c, n_classes] += counts[h, c, v]
+                counts[h, 0, v] = max(0.0, counts[h, 0, v] - counts[h, c, v])
+            counts[h, 0, n_classes] = max(0.0, counts[h, 0, n_classes] - counts[h, c, n_classes])
 
 
 @inner
-def maximise(settings: EmSettings, window: int, cast: Ints, counts: Floats, mass: Floats, fit: EmFit) -> None:
+def maximise(settings: EmSettings, total: float, cast: Floats, counts: Floats, mass: Floats, fit: EmFit) -> None:
     """M step: tables and class balance from the counts."""
     theta, n_classes = fit.theta, mass.shape[0]
+    other = (1.0 - PRIOR_SKILL) / (n_classes - 1)
     for h in range(theta.shape[0]):
-        silent = (window - cast[h, n_classes] + 1.0) / (window + 2.0)
+        silent = (total - cast[h, n_classes] + 1.0) / (total + 2.0)
         hits = SMOOTHING * PRIOR_SKILL
         for c in range(n_classes):
             hits += counts[h, c, c]
         coin = hits / (cast[h, n_classes] + SMOOTHING)
+        right, wrong = (1.0 - silent) * coin, (1.0 - silent) * (1.0 - coin) / (n_classes - 1)
         for c in range(n_classes):
             voted = counts[h, c, n_classes]
             rows = mass[c] if settings.silence else voted / (1.0 - silent)
-            total = rows + SMOOTHING
+            share, prior = 1.0 / (rows + SMOOTHING), SMOOTHING * (1.0 - silent)
             for v in range(n_classes):
-                skill = PRIOR_SKILL if v == c else (1.0 - PRIOR_SKILL) / (n_classes - 1)
-                share = (counts[h, c, v] + SMOOTHING * (1.0 - silent) * skill) / total
                 if settings.pooled:
-                    share = (1.0 - silent) * (coin if v == c else (1.0 - coin) / (n_classes - 1))
-                theta[h, c, v] = share
-            absent = (max(0.0, mass[c] - voted) + SMOOTHING * silent) / total
+                    theta[h, c, v] = right if v == c else wrong
+                else:
+                    theta[h, c, v] = (counts[h, c, v] + prior * (PRIOR_SKILL if v == c else other)) * share
+            absent = (max(0.0, mass[c] - voted) + SMOOTHING * silent) * share
             theta[h, c, n_classes] = absent if settings.silence else silent
     for c in range(n_classes):
-        share = (mass[c] + BALANCE_ROWS / n_classes) / (window + BALANCE_ROWS)
+        share = (mass[c] + BALANCE_ROWS / n_classes) / (total + BALANCE_ROWS)
         fit.balance[c] = share if settings.estimated else settings.given[c]
 
 
@@ -146,127 +171,151 @@ def silence_weight(active: int, votes: int) -> float:
 
 
 @inner
-def take_logs(theta: Floats, cast: Ints, worth: Floats, logs: Floats, absent: Floats) -> int:
-    """Fill in the logarithms of a table and of all abstaining; return how many labelers vote at all.
-
-    `cast` has the votes of each labeler, the sum last; with its votes for each class before that, only classes that it
-    votes for are filled in. `worth` is how much a vote of each labeler counts; empty: all count alike.
-    """
-    active, n_classes, all_votes = 0, theta.shape[1], cast.shape[1] - 1
+def take_logs(theta: Floats, votes: Ints, logs: Floats, absent: Floats) -> int:
+    """Fill in the logarithms of a table and of all abstaining; return how many labelers vote at all."""
+    active, n_classes = 0, theta.shape[1]
     for c in range(n_classes):
         absent[c] = 0.0
     for h in range(theta.shape[0]):
-        for v in range(n_classes):
-            if all_votes == 0 or cast[h, v] > 0:
-                for c in range(n_classes):
-                    logs[h, c, v] = math.log(theta[h, c, v])
-                    if worth.shape[0] > 0:
-                        logs[h, c, v] *= worth[h]
         for c in range(n_classes):
+            for v in range(n_classes):
+                logs[h, c, v] = math.log(theta[h, c, v])
             # Of one that never votes, silence says nothing.
-            logs[h, c, n_classes] = math.log(theta[h, c, n_classes]) if cast[h, all_votes] > 0 else 0.0
+            logs[h, c, n_classes] = math.log(theta[h, c, n_classes]) if votes[h] > 0 else 0.0
             absent[c] += logs[h, c, n_classes]
-        active += cast[h, all_votes] > 0
+        active += votes[h] > 0
     return active
 
 
 @inner
-def expect(
-    patterns: Patterns, logs: Floats, start: Floats, active: int, pull: float, majority: Floats, post: Floats
-) -> float:
-    """E step: fill in the classes' probabilities; return the largest change. Verified rows keep theirs."""
-    n_classes = post.shape[1]
-    flat = logs.reshape(logs.size)
-    scores = np.empty(n_classes)
+def compare_classes(settings: EmSettings, cast: Floats, worth: Floats, theta: Floats, logs: Floats) -> None:
+    """Fill in what each vote, or abstention (first), adds to the score of each class beyond that of the first class."""
+    n_classes = theta.shape[1]
+    for h in range(theta.shape[0]):
+        often = worth[h] if worth.shape[0] > 0 else 1.0
+        odds = often * math.log(theta[h, 0, 0] / theta[h, 0, 1]) if settings.pooled else 0.0
+        for c in range(1, n_classes):
+            logs[h, c, 0] = 0.0
+            if settings.silence and cast[h, n_classes] > 0.0:  # of one that never votes, silence says nothing
+                logs[h, c, 0] = math.log(theta[h, c, n_classes] / theta[h, 0, n_classes])
+            for v in range(n_classes):
+                if settings.pooled:
+                    logs[h, c, v + 1] = odds if v == c else -odds if v == 0 else 0.0
+                elif cast[h, v] > 0.0:
+                    logs[h, c, v + 1] = often * math.log(theta[h, c, v] / theta[h, 0, v])
+
+
+@inner
+def expect(settings: EmSettings, even: bool, patterns: Patterns, logs: Floats, balance: Floats) -> float:
+    """E step: fill in the classes' probabilities, and `work` with them times rows; return the largest change.
+
+    Verified rows keep their class.
+    """
+    codes, rows, majority, post, work = patterns.codes, patterns.rows, patterns.majority, patterns.post, patterns.work
+    n_classes, n_patterns, n = post.shape[0], patterns.size[1], codes.shape[0]
+    for c in range(1, n_classes):
+        start = 0.0 if even else math.log(balance[c] / balance[0])
+        for q in range(n_patterns):
+            work[c, q] = start + settings.pull * (majority[c, q] - majority[0, q])
+        if settings.silence:
+            for h in range(n):
+                said = logs[h, c, 0]
+                for q in range(n_patterns):
+                    work[c, q] += patterns.quiet[q] * said if codes[h, q] == 0 else 0.0
+        for h in range(n):
+            for q in range(n_patterns):
+                work[c, q] += logs[h, c, codes[h, q]] if codes[h, q] > 0 else 0.0
     change = 0.0
-    for q in range(post.shape[0]):
-        if patterns.truth[q] >= 0:
-            continue
-        first, last = patterns.start[q], patterns.start[q + 1]
-        if n_classes == 2:
-            one, two = start[0, 0], start[0, 1]
-            for at in range(first, last):
-                cell = patterns.cell[at]
-                one += flat[cell]
-                two += flat[cell + 3]
-            scores[0], scores[1] = one, two
-        else:
-            for c in range(n_classes):
-                step = c * (n_classes + 1)
-                score = start[0, c]
-                for at in range(first, last):
-                    score += flat[patterns.cell[at] + step]
-                scores[c] = score
-        if last - first < active:
-            weight = silence_weight(active, last - first)
-            for c in range(n_classes):
-                step = c * (n_classes + 1)
-                quiet = start[1, c]
-                for at in range(first, last):
-                    quiet -= flat[patterns.cell[at] - patterns.what[at] + step + n_classes]
-                scores[c] += weight * quiet
-        if pull > 0.0:
-            for c in range(n_classes):
-                scores[c] += pull * majority[q, c]
-        to_probabilities(scores)
-        for c in range(n_classes):
-            change = max(change, abs(scores[c] - post[q, c]))
-            post[q, c] = scores[c]
+    for q in range(n_patterns):
+        if patterns.truth[q] < 0:
+            best = 0.0
+            for c in range(1, n_classes):
+                best = max(best, work[c, q])
+            first = math.exp(-best) if best > 0.0 else 1.0
+            total = first
+            for c in range(1, n_classes):
+                work[c, q] = math.exp(work[c, q] - best) if work[c, q] < best else 1.0
+                total += work[c, q]
+            change = max(change, abs(first / total - post[0, q]))
+            post[0, q] = first / total
+            for c in range(1, n_classes):
+                share = work[c, q] / total
+                change = max(change, abs(share - post[c, q]))
+                post[c, q] = share
+        for c in range(1, n_classes):
+            work[c, q] = post[c, q] * rows[q]
     return change
+
+
+@inner
+def start_em(patterns: Patterns) -> None:
+    """Begin with the majority vote: fill in probabilities, and these times rows."""
+    for c in range(patterns.post.shape[0]):
+        for q in range(patterns.size[1]):
+            patterns.post[c, q] = patterns.majority[c, q]
+            patterns.work[c, q] = patterns.majority[c, q] * patterns.rows[q]
 
 
 @inner
 def run_em(
     settings: EmSettings,
     patterns: Patterns,
-    window: int,
-    cast: Ints,
+    total: float,
+    cast: Floats,
     worth: Floats,
-    majority: Floats,
-    post: Floats,
     counts: Floats,
-    tables: EmTables,
+    logs: Floats,
     fit: EmFit,
 ) -> None:
     """Fit the tables from the majority vote; `counts` become the votes by class that the fit ends with."""
-    n_classes = fit.balance.shape[0]
-    mass = fit.shares
-    for q in range(post.shape[0]):
-        for c in range(n_classes):
-            post[q, c] = majority[q, c]
-    count_by_class(patterns, post, counts, mass)
+    mass, n_classes = fit.shares, fit.balance.shape[0]
+    start_em(patterns)
+    count_by_class(patterns, patterns.work, total, cast, counts, mass)
     step, change = 0, 1.0
     while step < settings.steps and (change >= SETTLED or step <= settings.even_steps):
-        maximise(settings, window, cast, counts, mass, fit)
-        tables.active[0] = take_logs(fit.theta, cast, worth, tables.logs, tables.start[1])
+        maximise(settings, total, cast, counts, mass, fit)
+        compare_classes(settings, cast, worth, fit.theta, logs)
         even = settings.estimated and step < settings.even_steps
-        for c in range(n_classes):
-            tables.start[0, c] = 0.0 if even else math.log(fit.balance[c])
-        change = expect(patterns, tables.logs, tables.start, tables.active[0], settings.pull, majority, post)
-        count_by_class(patterns, post, counts, mass)
+        change = expect(settings, even, patterns, logs, fit.balance)
+        count_by_class(patterns, patterns.work, total, cast, counts, mass)
         step += 1
     for h in range(cast.shape[0]):
         hits = SMOOTHING * PRIOR_SKILL
         for c in range(n_classes):
             hits += counts[h, c, c]
         votes = cast[h, n_classes]
-        fit.accuracy[h] = hits / (votes + SMOOTHING) if votes > 0 else 1.0 / n_classes
+        fit.accuracy[h] = hits / (votes + SMOOTHING) if votes > 0.0 else 1.0 / n_classes
     for c in range(n_classes):
-        mass[c] /= window
+        mass[c] /= total
 
 
 @inner
-def score_row(tables: EmTables, pull: float, row: Codes, support: Ints, votes: int, proba: Floats) -> None:
-    """Fill in the probabilities of the classes; `support` holds the votes for each."""
+def weigh_silence(patterns: Patterns, cast: Floats) -> None:
+    """Fill in the weight of each abstention of a pattern."""
+    n, last, active = patterns.codes.shape[0], cast.shape[1] - 1, 0
+    for h in range(n):
+        active += cast[h, last] > 0.0
+    for q in range(patterns.size[1]):
+        votes = 0
+        for h in range(n):
+            votes += patterns.codes[h, q] > 0
+        patterns.quiet[q] = silence_weight(active, votes)
+
+
+@inner
+def score_row(
+    logs: Floats, start: Floats, active: int, pull: float, row: Codes, support: Ints, votes: int, proba: Floats
+) -> None:
+    """Fill in the probabilities of the classes by the tables of a fit; `support` holds the votes for each."""
     n_classes = proba.shape[0]
-    quiet = silence_weight(tables.active[0], votes) if votes < tables.active[0] else 0.0
+    quiet = silence_weight(active, votes) if votes < active else 0.0
     for c in range(n_classes):
-        score, absent = tables.start[0, c], tables.start[1, c]
+        score, absent = start[0, c], start[1, c]
         for h in range(row.shape[0]):
             vote = vote_of(row[h])
             if vote >= 0:
-                score += tables.logs[h, c, vote]
-                absent -= tables.logs[h, c, n_classes]
+                score += logs[h, c, vote]
+                absent -= logs[h, c, n_classes]
         proba[c] = score + quiet * absent
     if pull > 0.0 and votes > 0:
         add_majority(support, pull, proba)
@@ -287,13 +336,12 @@ def select_fit(settings: EmSettings, fits: EmFit, place: int) -> EmFit:
 
 def fit_window(settings: EmSettings, state: StreamState, level: int, window: int, tables: EmTables, fit: EmFit) -> None:
     """Fit the last `window` rows."""
-    n, n_classes = fit.theta.shape[0], fit.theta.shape[1]
-    patterns = find_patterns(state, window)
-    majority, post = np.empty((patterns.rows.shape[0], n_classes)), np.empty((patterns.rows.shape[0], n_classes))
-    cast, counts = np.empty((n, n_classes + 1), np.int64), np.empty((n, n_classes, n_classes + 1))
-    start_from_majority(patterns, majority)
-    count_cast(patterns, cast)
-    run_em(settings, patterns, window, cast, np.empty(0), majority, post, counts, tables, fit)
+    room, n = tables.room, fit.theta.shape[0]
+    total = find_patterns(state, window, room.patterns)
+    start_from_majority(room.patterns)
+    count_cast(room.patterns, room.cast)
+    weigh_silence(room.patterns, room.cast)
+    run_em(settings, room.patterns, total, room.cast, room.none, room.counts, room.logs, fit)
     for h in range(n):
         fit.votes[h] = state.sums[level, state.sums.shape[1] - n + h]
     fit.window[0] = window
@@ -301,7 +349,7 @@ def fit_window(settings: EmSettings, state: StreamState, level: int, window: int
 
 def fill_tables(settings: EmSettings, fit: EmFit, tables: EmTables) -> None:
     """Take the logarithms of a fit."""
-    tables.active[0] = take_logs(fit.theta, fit.votes.reshape(-1, 1), np.empty(0), tables.logs, tables.start[1])
+    tables.active[0] = take_logs(fit.theta, fit.votes, tables.logs, tables.start[1])
     for c in range(fit.balance.shape[0]):
         tables.start[0, c] = math.log(fit.balance[c])
     tables.ready[0] = 1
@@ -312,7 +360,7 @@ def label_row(
 ) -> int:
     """Return the label of one row: the likeliest class, but never another one than all its votes agree on."""
     votes = count_votes(row, support)
-    score_row(tables, settings.pull, row, support, votes, proba)
+    score_row(tables.logs, tables.start, tables.active[0], settings.pull, row, support, votes, proba)
     return pick_likeliest(support, votes, draw, proba)
 
 
@@ -369,7 +417,14 @@ class EmEstimator(Estimator):
 
     def new_tables(self, settings: EmSettings, n_labelers: int) -> EmTables:
         """Return room for what `fill_tables` prepares."""
-        return new_em_tables(n_labelers, len(settings.given))
+        n_classes = len(settings.given)
+        return EmTables(
+            logs=np.empty((n_labelers, n_classes, n_classes + 1)),
+            start=np.empty((2, n_classes)),
+            active=np.zeros(1, np.int64),
+            ready=np.zeros(1, np.int64),
+            room=new_room(n_labelers, n_classes),
+        )
 
     def newcomer(self, n_classes: int) -> dict[str, float]:
         """Return what a fit says about a labeler that joined later."""
@@ -407,14 +462,11 @@ def log_ratios(theta: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(own, 1e-300)) - np.log(np.maximum(others, 1e-300)))
 
 
-def new_em_tables(n_labelers: int, n_classes: int) -> EmTables:
-    """Return room for the logarithms of a fit."""
-    return EmTables(
-        logs=np.empty((n_labelers, n_classes, n_classes + 1)),
-        start=np.empty((2, n_classes)),
-        active=np.zeros(1, np.int64),
-        ready=np.zeros(1, np.int64),
-    )
+def new_room(n_labelers: int, n_classes: int) -> EmRoom:
+    """Return room for the work of a fit."""
+    table = n_labelers, n_classes, n_classes + 1
+    cast, none = np.empty((n_labelers, n_classes + 1)), np.empty(0)
+    return EmRoom(new_patterns(n_labelers, n_classes), cast, np.empty(table), np.empty(table), none)
 
 
 @dataclass(frozen=True)

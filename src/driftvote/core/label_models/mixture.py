@@ -35,14 +35,17 @@ from driftvote.core.label_models.confusion import (
     STEPS,
     EmEstimator,
     EmFit,
+    EmRoom,
     EmSettings,
-    EmTables,
     count_by_class,
     count_cast,
     log_ratios,
+    new_room,
     run_em,
     score_row,
+    start_em,
     take_logs,
+    weigh_silence,
 )
 from driftvote.core.label_models.interface import KERNELS
 from driftvote.core.label_models.interface import fill_tables as fill
@@ -105,6 +108,13 @@ class MixtureTables(NamedTuple):
     parts: Floats  # (members, classes): probabilities of one row by each member, for work
     named: Classes  # (members,): the class that each member names on one row, for work
     known: Floats  # (ANSWERS, 2 members + 2): verified rows that count wherever they stand in the stream, see `tell`
+    room: EmRoom  # for fits
+    pooled: Floats  # (labelers, classes, classes + 1): the table of a member with one accuracy, for work
+    mass: Floats  # (classes,): for work
+    misfits: Floats  # (members - 1,): for work
+    accuracies: Floats  # (fitted members, labelers): for work
+    support: Ints  # (classes,): for work
+    votes: Floats  # (2, classes): for work
     ready: Ints  # (1,)
 
 
@@ -124,22 +134,18 @@ def member_settings(settings: MixtureSettings, m: int) -> EmSettings:
 
 
 @inner
-def member_tables(tables: MixtureTables, m: int) -> EmTables:
-    """Return the tables of one member."""
-    return EmTables(tables.logs[m], tables.start[m], tables.active, tables.ready)
-
-
-@inner
-def misfit_of(counts: Floats, mass: Floats, sums: Ints, pairs: int, repeats: Floats) -> tuple[float, float]:
+def misfit_of(
+    counts: Floats, mass: Floats, sums: Ints, pairs: int, read: float, repeats: Floats
+) -> tuple[float, float]:
     """Return what labels leave unexplained in the agreements of pairs, and what chance alone would leave.
 
     `counts` are the votes of each labeler by the class of the labels (the last column: all its votes). If errors were
     independent, a pair would agree on a share of its common rows that follows from them; the misfit is the mean square
     of the difference, weighted by common rows. `repeats`, if not empty, gets for each labeler the sum over the others
-    of the share of independent disagreements that is missing: 1 for each exact copy.
+    of the share of independent disagreements that is missing: 1 for each exact copy. `read` is the share of the
+    window's rows that the counts are made from.
     """
     n, n_classes = counts.shape[0], mass.shape[0]
-    by_class = 2 * pairs
     squares, noise, rows, pair = 0.0, 0.0, 0.0, 0
     for h in range(repeats.shape[0]):
         repeats[h] = 0.0
@@ -153,19 +159,19 @@ def misfit_of(counts: Floats, mass: Floats, sums: Ints, pairs: int, repeats: Flo
             same, joint = 0.0, 0.0
             for c in range(n_classes):
                 if mass[c] > 0.0:
+                    alike = 0.0
+                    for v in range(n_classes):
+                        alike += counts[i, c, v] * counts[j, c, v]
+                    same += alike / mass[c]
                     joint += counts[i, c, n_classes] * counts[j, c, n_classes] / mass[c]
-            for v in range(n_classes):
-                if sums[by_class + i * n_classes + v] > 0 and sums[by_class + j * n_classes + v] > 0:
-                    for c in range(n_classes):
-                        if mass[c] > 0.0:
-                            same += counts[i, c, v] * counts[j, c, v] / mass[c]
             share = min(1.0, same / max(joint, 1e-300))
             beyond = agreed / together - share
             squares += together * beyond * beyond
             noise += share * (1.0 - share)
             rows += together
             if repeats.shape[0] > 0 and share < 1.0 - 1e-6:
-                error = math.sqrt(max(share * (1.0 - share), 0.25 / together) / together)
+                both = max(1.0, read * together)
+                error = math.sqrt(max(share * (1.0 - share), 0.25 / both) / both)
                 missing = max(0.0, beyond - SURELY * error) / (1.0 - share)
                 repeats[i] += missing
                 repeats[j] += missing
@@ -185,13 +191,15 @@ def entropy(counts: Floats) -> float:
 
 
 @inner
-def generality(sums: Ints, pairs: int, n: int, n_classes: int) -> float:
+def generality(sums: Ints, pairs: int, n: int, work: Floats) -> float:
     """Return 1 where all labelers vote for the same classes, 0 where each knows one only.
 
     It is the part of the votes' entropy that is left when one knows who votes.
     """
-    own, all_votes = np.empty(n_classes), np.zeros(n_classes)
+    own, all_votes, n_classes = work[0], work[1], work.shape[1]
     left, total = 0.0, 0.0
+    for c in range(n_classes):
+        all_votes[c] = 0.0
     for h in range(n):
         votes = 0.0
         for c in range(n_classes):
@@ -248,39 +256,36 @@ def fit_window(
     settings: MixtureSettings, state: StreamState, level: int, window: int, tables: MixtureTables, fit: MixtureFit
 ) -> None:
     """Fit every member to the last `window` rows, those of the grid's window `level`, whose sums are there."""
-    n, n_classes = fit.theta.shape[1], fit.theta.shape[2]
-    pooled = np.empty((n, n_classes, n_classes + 1))
+    n, n_classes, room = fit.theta.shape[1], fit.theta.shape[2], tables.room
+    patterns, mass, misfits, accuracies = room.patterns, tables.mass, tables.misfits, tables.accuracies
     sums, pairs = state.sums[level], n_pairs_of(state)
-    patterns = find_patterns(state, window)
-    n_patterns = patterns.rows.shape[0]
-    majority, post = np.empty((n_patterns, n_classes)), np.empty((n_patterns, n_classes))
-    cast, counts = np.empty((n, n_classes + 1), np.int64), np.empty((n, n_classes, n_classes + 1))
-    misfits, accuracies = np.empty(5), np.empty((5, n))
-    mass, plain = np.empty(n_classes), np.empty(0)
-    start_from_majority(patterns, majority)
-    count_cast(patterns, cast)
-    count_by_class(patterns, majority, counts, mass)
-    misfits[0], noise = misfit_of(counts, mass, sums, pairs, fit.worth)
+    total = find_patterns(state, window, patterns)
+    start_from_majority(patterns)
+    count_cast(patterns, room.cast)
+    weigh_silence(patterns, room.cast)
+    start_em(patterns)
+    count_by_class(patterns, patterns.work, total, room.cast, room.counts, mass)
+    misfits[0], noise = misfit_of(room.counts, mass, sums, pairs, total / window, fit.worth)
     for h in range(n):
         fit.worth[h] = 1.0 / (1.0 + fit.worth[h])
         fit.votes[h] = sums[sums.shape[0] - n + h]
     fit.window[0] = window
     for m in range(5):
         own = member_settings(settings, m)
-        theta = pooled if own.pooled else fit.theta[m - CONFUSION]
+        theta = tables.pooled if own.pooled else fit.theta[m - CONFUSION]
         part = EmFit(theta, fit.balance[m], fit.shares[m], accuracies[m], fit.votes, fit.window)
-        worth = fit.worth if own.pooled else plain
-        run_em(own, patterns, window, cast, worth, majority, post, counts, member_tables(tables, m), part)
+        worth = fit.worth if own.pooled else room.none
+        run_em(own, patterns, total, room.cast, worth, room.counts, room.logs, part)
         if own.pooled:
             for h in range(n):
                 fit.coins[m, h] = theta[h, 0, 0] / (theta[h, 0, 0] + (n_classes - 1) * theta[h, 0, 1])
         if m < CAUTIOUS:
             for c in range(n_classes):
-                mass[c] = fit.shares[m, c] * window
-            misfits[m + 1], _ = misfit_of(counts, mass, sums, pairs, plain)
-    weigh_members(misfits, noise, generality(sums, pairs, n, n_classes), fit)
+                mass[c] = fit.shares[m, c] * total
+            misfits[m + 1], _ = misfit_of(room.counts, mass, sums, pairs, total / window, room.none)
+    weigh_members(misfits, noise, generality(sums, pairs, n, tables.votes), fit)
     answered = tables.known[0, 2 * fit.weights.shape[0]] >= 0.0
-    for q in range(n_patterns):
+    for q in range(patterns.size[0]):
         answered = answered or patterns.truth[q] >= 0
     count_answers(settings, state, window if answered else 0, tables, fit)
     for h in range(n):
@@ -303,7 +308,7 @@ def score_members(fit: MixtureFit, tables: MixtureTables, row: Codes, support: I
         add_majority(support, 1.0, parts[0])
     for m in range(fit.balance.shape[0]):
         pull = CAUTIOUS_PULL if m == CAUTIOUS else 0.0
-        score_row(member_tables(tables, m), pull, row, support, votes, parts[m + 1])
+        score_row(tables.logs[m], tables.start[m], tables.active[0], pull, row, support, votes, parts[m + 1])
     return votes
 
 
@@ -350,14 +355,14 @@ def count_answers(
     settings: MixtureSettings, state: StreamState, window: int, tables: MixtureTables, fit: MixtureFit
 ) -> None:
     """Take verified rows into a fit: those that count everywhere, then the others in the window, latest first."""
-    n_members, capacity, n_classes = fit.weights.shape[0], state.ring.shape[0], fit.balance.shape[1]
+    n_members, capacity = fit.weights.shape[0], state.ring.shape[0]
     for m in range(n_members):
         fit.free[m] = fit.weights[m]
     fit.answers[0, n_members] = -1
     if window == 0:
         return
     fill(settings, fit, tables)
-    support = np.empty(n_classes, np.int64)
+    support = tables.support
     strength = ANSWER_SHARE * math.log((1.0 - settings.answer_errors) / settings.answer_errors)
     for m in range(n_members):
         fit.weights[m] = 0.0
@@ -423,7 +428,7 @@ def follows_agreements(settings: MixtureSettings, fit: MixtureFit) -> int:
 
 def fill_tables(settings: MixtureSettings, fit: MixtureFit, tables: MixtureTables) -> None:
     """Take the logarithms of the members' fits."""
-    n_classes, votes = fit.balance.shape[1], fit.votes.reshape(-1, 1)
+    n_classes = fit.balance.shape[1]
     for m in range(CONFUSION):
         for h in range(fit.votes.shape[0]):
             # How often such a labeler votes does not depend on the class, so neither votes nor silence have to say it.
@@ -437,7 +442,7 @@ def fill_tables(settings: MixtureSettings, fit: MixtureFit, tables: MixtureTable
             tables.start[m, 1, c] = 0.0
     for m in range(CONFUSION, fit.balance.shape[0]):
         theta, start = fit.theta[m - CONFUSION], tables.start[m, 1]
-        tables.active[0] = take_logs(theta, votes, np.empty(0), tables.logs[m], start)
+        tables.active[0] = take_logs(theta, fit.votes, tables.logs[m], start)
     for m in range(fit.balance.shape[0]):
         for c in range(n_classes):
             tables.start[m, 0, c] = math.log(fit.balance[m, c])
@@ -505,7 +510,7 @@ def score_rows(
     rows: Codes, places: Ints, settings: MixtureSettings, fits: MixtureFit, tables: MixtureTables, parts: Floats
 ) -> None:
     """Fill in the probabilities of rows by each member (rows, members, classes); `places` are the fits of the rows."""
-    support, last = np.empty(parts.shape[2], np.int64), -1
+    support, last = tables.support, -1
     fit = select(settings, fits, 0)
     for t in range(rows.shape[0]):
         if places[t] != last:
@@ -600,6 +605,13 @@ class Mixture(EmEstimator):
             parts=np.empty((len(MEMBERS), k)),
             named=np.empty(len(MEMBERS), np.int16),
             known=np.full((ANSWERS, 2 * len(MEMBERS) + 2), -1.0),
+            room=new_room(n_labelers, k),
+            pooled=np.empty((n_labelers, k, k + 1)),
+            mass=np.empty(k),
+            misfits=np.empty(len(MEMBERS) - 1),
+            accuracies=np.empty((5, n_labelers)),
+            support=np.empty(k, np.int64),
+            votes=np.empty((2, k)),
             ready=np.zeros(1, np.int64),
         )
 

@@ -10,7 +10,7 @@ import numpy as np
 from driftvote import settings as checks
 from driftvote.arrays import Codes, Floats, Ints
 from driftvote.core.label_models.interface import KERNELS, SHARES, Estimator, always_follow
-from driftvote.core.patterns import find_patterns, start_from_majority
+from driftvote.core.patterns import Patterns, find_patterns, new_patterns, start_from_majority
 from driftvote.core.state import StreamState, vote_of
 from driftvote.core.voting import count_votes, pick_likeliest
 
@@ -30,8 +30,9 @@ class WawaFit(NamedTuple):
 
 
 class WawaTables(NamedTuple):
-    """Nothing has to be prepared."""
+    """Room for the work of a fit."""
 
+    patterns: Patterns
     ready: Ints  # (1,)
 
 
@@ -44,19 +45,18 @@ def fit_window(
     settings: WawaSettings, state: StreamState, level: int, window: int, tables: WawaTables, fit: WawaFit
 ) -> None:
     """Count how often each labeler votes as the majority does; verified rows count by their class."""
-    n = fit.accuracy.shape[0]
-    patterns = find_patterns(state, window)
-    majority, cast = np.empty((patterns.rows.shape[0], settings.n_classes)), np.zeros(n, np.int64)
-    start_from_majority(patterns, majority)
+    n, patterns = fit.accuracy.shape[0], tables.patterns
+    find_patterns(state, window, patterns)
+    start_from_majority(patterns)
     for h in range(n):
-        fit.accuracy[h] = 0.0
         fit.votes[h] = state.sums[level, state.sums.shape[1] - n + h]
-    for q in range(majority.shape[0]):
-        for at in range(patterns.start[q], patterns.start[q + 1]):
-            cast[patterns.who[at]] += patterns.rows[q]
-            fit.accuracy[patterns.who[at]] += patterns.rows[q] * majority[q, patterns.what[at]]
-    for h in range(n):
-        fit.accuracy[h] = fit.accuracy[h] / cast[h] if cast[h] > 0 else 1.0 / settings.n_classes
+        hits, cast = 0.0, 0.0
+        for q in range(patterns.size[0]):
+            code = patterns.codes[h, q]
+            if code > 0:
+                cast += patterns.rows[q]
+                hits += patterns.rows[q] * patterns.majority[code - 1, q]
+        fit.accuracy[h] = hits / cast if cast > 0.0 else 1.0 / settings.n_classes
     fit.window[0] = window
 
 
@@ -127,7 +127,7 @@ class Wawa(Estimator):
 
     def new_tables(self, settings: WawaSettings, n_labelers: int) -> WawaTables:
         """Return room for what `fill_tables` prepares."""
-        return WawaTables(np.zeros(1, np.int64))
+        return WawaTables(new_patterns(n_labelers, settings.n_classes), np.zeros(1, np.int64))
 
     def newcomer(self, n_classes: int) -> dict[str, float]:
         """Return what a fit says about a labeler that joined later."""
