@@ -17,7 +17,7 @@ STEPS, EVEN_STEPS, SETTLED = 24, 4, 2e-3
 SMOOTHING, SKILL, BALANCE_ROWS = 4.0, 0.7, 5.0
 CAUTIOUS_STEPS, CAUTIOUS_PULL = 4, 2.0
 ANSWERS, ANSWER_SHARE, MIXTURE_ROWS, ALIKE = 64, 1 / 3, 1.75, 0.3
-ONE_EVIDENCE, CLASS_EVIDENCE, FOLLOW, SURELY, FITS_PER_WINDOW = 2.0, 10.0, 0.25, 2.0, 16
+ONE_EVIDENCE, CLASS_EVIDENCE, FOLLOW, SURELY, FITS_PER_WINDOW = 2.0, 10.0, 0.25, 2.0, 8
 
 
 class Kind(NamedTuple):
@@ -376,7 +376,7 @@ def coins_of(fit: Fit) -> list[float]:
 
 
 def is_due(row: int, size: int, refresh: int) -> bool:
-    """Whether a window of this size, or of all rows before this one, is fitted again: a sixteenth of it is new."""
+    """Whether a window of this size, or of all rows before this one, is fitted again: an eighth of it is new."""
     if row < refresh:
         return True
     period = refresh

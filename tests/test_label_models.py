@@ -227,22 +227,22 @@ def test_one_coin_chunks_saves_and_newcomers_do_not_show(tmp_path):
 
 
 def test_fits_come_at_rows_by_their_numbers():
-    """The first 32 rows each; then every 32, and every sixteenth of a window once that is more."""
+    """The first 32 rows each; then every 32, and every eighth of a window once that is more."""
     votes = simulate(np.full((6000, 4), 0.8), seed=3).votes
     rows = [row for row, _, _ in fits_of(AdaptiveLabelModel().label_stream(votes))]
     assert rows[:34] == [*range(33), 64]
     assert all(row % 32 == 0 for row in rows[32:])
     late = [row for row in rows if row > 4200]
-    assert np.diff(late).tolist() == [256] * (len(late) - 1)
+    assert np.diff(late).tolist() == [512] * (len(late) - 1)
 
 
 def test_a_window_that_is_not_full_is_fitted_as_often_as_one_of_its_rows():
-    """Previously a lone large window was fitted at row 31 and then not before a sixteenth of its full size."""
+    """Previously a lone large window was fitted at row 31 and then not before a part of its full size was new."""
     votes = simulate(np.full((6000, 4), 0.8), seed=3).votes
     rows = [row for row, _, _ in fits_of(AdaptiveLabelModel(windows=[2**19]).label_stream(votes))]
     assert rows[:34] == [*range(33), 64]
-    assert np.diff([row for row in rows if 64 <= row <= 1024]).tolist() == [32] * 30
-    assert np.diff([row for row in rows if row > 4200]).tolist() == [256] * 6
+    assert np.diff([row for row in rows if 64 <= row <= 1024]).tolist() == [32] * 14 + [64] * 8
+    assert np.diff([row for row in rows if row > 4200]).tolist() == [512] * 2
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ When choices and fits are due
 -----------------------------
 The schedule depends on the row number only, so results do not depend on how rows are cut into chunks. The window is
 chosen in each of the first `refresh` rows, then every `refresh` rows (32 by default, 1 for `triplet`). A window is
-fitted again when about a sixteenth of it is new; before a window is full, a sixteenth of the rows there are. Where a
+fitted again when about an eighth of it is new; before a window is full, an eighth of the rows there are. Where a
 floor takes effect, the window is chosen and fitted before the next row. Label models with `fits_every_row` are fitted
 at every row. Each fit starts from nothing, never from the fit before.
 

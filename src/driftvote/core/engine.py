@@ -23,6 +23,7 @@ from driftvote.core.label_models import Estimator, Majority, Triplet
 from driftvote.core.label_models.interface import (
     concat_fits,
     fill_tables,
+    fit_period,
     fit_window,
     follows_agreements,
     label_row,
@@ -130,10 +131,7 @@ def is_fit_due(row: int, level: int, sizes: Ints, floor: int, schedule: Schedule
         return True
     period, before = schedule.periods[level], row - floor
     if before < sizes[level]:
-        shorter = schedule.refresh
-        while 2 * shorter * schedule.per_window <= before:
-            shorter *= 2
-        period = min(period, shorter)
+        period = min(period, fit_period(before, schedule.refresh, schedule.per_window))
     return row % period == 0
 
 
@@ -426,7 +424,7 @@ class Engine:
         self._settings = self.panel.settings
         sizes = np.array(rule.grid, np.int64)
         per_window = estimator.fits_per_window(room_for(n_labelers), n_classes)
-        periods = estimator.fit_periods(sizes, per_window)
+        periods = estimator.fit_periods(rule.grid, per_window)
         self._schedule = Schedule(estimator.refresh, periods, per_window, estimator.gates_window)
         self._tables = estimator.new_tables(self._settings, n_labelers)
         self._fit = self.panel.empty_fits(1)
@@ -739,9 +737,7 @@ class Engine:
         while period < most:
             first = row // period * period
             before = first - max((floor.first for floor in self._floors if floor.row <= first), default=0)
-            shorter = refresh
-            while 2 * shorter * self._schedule.per_window <= before:
-                shorter *= 2
+            shorter = fit_period(before, refresh, self._schedule.per_window)
             if before < self.largest_window and shorter <= period:
                 return first
             period *= 2
@@ -920,7 +916,8 @@ def estimate_rows(estimator: Estimator, rows: Codes, n_classes: int, diluted: bo
     state, fits = state_of_rows(rows, n_classes, estimator.refresh), panel.empty_fits(1)
     tables = estimator.new_tables(panel.settings, panel.n_labelers)
     tests = FixedWindow(len(rows)).tests(panel.n_labelers, n_classes)
-    fit_window_now(state, tests, Schedule(estimator.refresh, np.ones(1, np.int64), 1, False), panel.settings, tables, fits)
+    schedule = Schedule(estimator.refresh, np.ones(1, np.int64), 1, False)
+    fit_window_now(state, tests, schedule, panel.settings, tables, fits)
     return Estimates(panel, fits, np.zeros(1, np.int64))
 
 

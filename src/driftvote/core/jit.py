@@ -15,7 +15,8 @@ from numba.extending import overload
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# fastmath stays off: thresholds and ties are compared exactly, and reordered sums would move them.
+# fastmath stays off: thresholds and ties are compared exactly, and reordered sums would move them. (`summing` is for
+# the sums of EM, which end in probabilities.)
 # The GIL is released so that several streams can be labeled from several threads.
 # Kernels are never passed to other kernels as values, so the wrappers for that are not compiled.
 # Kernels of core allocate nothing and keep no references, so counting references is left out: it took a third of the
@@ -44,6 +45,14 @@ def inner(function: Callable[P, R]) -> Callable[P, R]:
     Calling it from Python crashes the process; tests/test_structure.py looks for such calls.
     """
     return _compile(function, _FLAGS | {"no_cpython_wrapper": True})
+
+
+def summing(function: Callable[P, R]) -> Callable[P, R]:
+    """Return the function as an inner kernel whose sums may be taken in any order, so in several parts at once.
+
+    The same values give the same sum on one machine; on another one the last bits may differ.
+    """
+    return _compile(function, _FLAGS | {"no_cpython_wrapper": True, "fastmath": {"reassoc"}})
 
 
 def _compile(function: Callable[P, R], flags: dict[str, Any]) -> Callable[P, R]:

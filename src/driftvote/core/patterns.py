@@ -22,9 +22,6 @@ FEW_KEYS = 1 << 12
 FIT_ROWS = 1 << 15
 """Rows of a window that a fit reads where more distinct rows than `FEW_KEYS` are possible."""
 
-LANES = 4
-"""Patterns are counted in groups of so many, the last group filled up with patterns that no row shows."""
-
 _CELLS = 1 << 21  # numbers in a table of classes x patterns: with many classes a fit reads fewer rows
 
 
@@ -40,7 +37,7 @@ class Patterns(NamedTuple):
     majority: Floats  # (classes, capacity): the classes with the most votes, in equal shares; or the verified class
     post: Floats  # (classes, capacity): probabilities of the classes
     work: Floats  # (classes, capacity): scores, then probabilities times rows
-    size: Ints  # (2,): how many patterns there are, and the same with those that fill up the last group
+    size: Ints  # (1,): how many patterns there are
     few: bool  # each possible pattern has a place of its own
 
 
@@ -58,7 +55,6 @@ def new_patterns(n_labelers: int, n_classes: int) -> Patterns:
     """Return room for the patterns of any window of such a panel."""
     few = possible_rows(n_labelers, n_classes) * (n_classes + 1)
     capacity = few if few else max(1024, min(FIT_ROWS, _CELLS // n_classes))
-    capacity += -capacity % LANES
     slots = 8
     while slots < 2 * capacity:
         slots *= 2
@@ -72,7 +68,7 @@ def new_patterns(n_labelers: int, n_classes: int) -> Patterns:
         majority=np.empty((n_classes, capacity)),
         post=np.empty((n_classes, capacity)),
         work=np.empty((n_classes, capacity)),
-        size=np.zeros(2, np.int64),
+        size=np.zeros(1, np.int64),
         few=few > 0,
     )
 
@@ -129,17 +125,13 @@ def find_patterns(state: StreamState, window: int, patterns: Patterns) -> float:
                 size += 1
                 places[place] = size
         slot = slot - 1 if slot > 0 else capacity - 1
-    full = size + (-size) % LANES
-    patterns.size[0], patterns.size[1] = size, full
+    patterns.size[0] = size
     total = 0.0
-    for q in range(full):
-        if q >= size:
-            rows[q], patterns.truth[q] = 0.0, 0  # as if verified: nothing is worked out for it
-        else:
-            patterns.truth[q] = verified[slots[q]]
+    for q in range(size):
+        patterns.truth[q] = verified[slots[q]]
         total += rows[q]
         for i in range(n):
-            patterns.codes[i, q] = vote_of(ring[slots[q], i]) + 1 if q < size else 0
+            patterns.codes[i, q] = vote_of(ring[slots[q], i]) + 1
     return total
 
 
@@ -148,7 +140,7 @@ def start_from_majority(patterns: Patterns) -> None:
     """Fill in equal shares for the classes with the most votes; verified rows with their class."""
     majority, codes = patterns.majority, patterns.codes
     n_classes = majority.shape[0]
-    for q in range(patterns.size[1]):
+    for q in range(patterns.size[0]):
         truth = patterns.truth[q]
         for c in range(n_classes):
             majority[c, q] = 1.0 if c == truth else 0.0

@@ -15,7 +15,7 @@ import numpy as np
 
 from driftvote import settings as checks
 from driftvote.arrays import Codes, Floats, Ints
-from driftvote.core.jit import inner
+from driftvote.core.jit import inner, summing
 from driftvote.core.label_models.interface import KERNELS, SHARES, Estimator, always_follow, tables_fit
 from driftvote.core.patterns import Patterns, find_patterns, new_patterns, start_from_majority
 from driftvote.core.state import StreamState, vote_of
@@ -27,6 +27,7 @@ EVEN_STEPS = 4  # first steps with all classes as likely: a lopsided majority mu
 SMOOTHING = 4.0  # rows' worth of "right 7 times in 10", for each labeler and class
 PRIOR_SKILL = 0.7
 BALANCE_ROWS = 5.0  # rows' worth of "all classes as likely"
+FEW_CLASSES = 16  # up to so many, votes are counted class by class, several patterns at once
 SETTLED = 2e-3  # no probability moves by more: the fit is done
 
 
@@ -86,48 +87,55 @@ def count_cast(patterns: Patterns, cast: Floats) -> None:
                 cast[h, last] += rows[q]
 
 
+@summing
+def sum_where(values: Floats, codes: Any, code: int, count: int) -> float:
+    """Return the sum of the first `count` values that have this code."""
+    total = 0.0
+    for q in range(count):
+        value = values[q]
+        total += value if codes[q] == code else 0.0
+    return total
+
+
+@summing
+def sum_first(values: Floats, count: int) -> float:
+    """Return the sum of the first `count` values."""
+    total = 0.0
+    for q in range(count):
+        total += values[q]
+    return total
+
+
 @inner
-def count_by_class(patterns: Patterns, weighted: Floats, total: float, cast: Floats, counts: Floats, mass: Floats) -> None:
-    """Share the votes among the classes: `weighted` are probabilities of the classes times rows, by pattern.
+def count_by_class(patterns: Patterns, total: float, cast: Floats, counts: Floats, mass: Floats) -> None:
+    """Share the votes among the classes by `work`, the probabilities of the classes times rows.
 
     The last column of `counts` is the sum of the others, and `mass` gets the rows of each class. The first class has
     what the others leave of all votes, `cast`.
     """
-    codes, n_classes, n_patterns = patterns.codes, mass.shape[0], patterns.size[1]
+    work, n_classes, size = patterns.work, mass.shape[0], patterns.size[0]
     mass[0] = total
     for c in range(1, n_classes):
-        a0, a1, a2, a3 = 0.0, 0.0, 0.0, 0.0  # four sums beside each other, as the processor adds them
-        for q in range(0, n_patterns, 4):
-            a0 += weighted[c, q]
-            a1 += weighted[c, q + 1]
-            a2 += weighted[c, q + 2]
-            a3 += weighted[c, q + 3]
-        mass[c] = (a0 + a1) + (a2 + a3)
+        mass[c] = sum_first(work[c], size)
         mass[0] = max(0.0, mass[0] - mass[c])
     for h in range(counts.shape[0]):
+        codes = patterns.codes[h]
         everywhere = cast[h, n_classes] == total  # it never abstains, so its votes add up to the rows of a class
         for v in range(n_classes):
             counts[h, 0, v] = cast[h, v]
         counts[h, 0, n_classes] = cast[h, n_classes]
         for c in range(1, n_classes):
-            if n_classes > 4:
+            if n_classes > FEW_CLASSES:
                 for v in range(n_classes):
                     counts[h, c, v] = 0.0
-                for q in range(n_patterns):
-                    if codes[h, q] > 0:
-                        counts[h, c, codes[h, q] - 1] += weighted[c, q]
+                for q in range(size):
+                    if codes[q] > 0:
+                        counts[h, c, codes[q] - 1] += work[c, q]
             else:
-                for v in range(1 if everywhere else 0, n_classes):
-                    a0, a1, a2, a3, code = 0.0, 0.0, 0.0, 0.0, v + 1
-                    for q in range(0, n_patterns, 4):
-                        a0 += weighted[c, q] if codes[h, q] == code else 0.0
-                        a1 += weighted[c, q + 1] if codes[h, q + 1] == code else 0.0
-                        a2 += weighted[c, q + 2] if codes[h, q + 2] == code else 0.0
-                        a3 += weighted[c, q + 3] if codes[h, q + 3] == code else 0.0
-                    counts[h, c, v] = (a0 + a1) + (a2 + a3)
-                if everywhere:
-                    counts[h, c, 0] = mass[c]
-                    for v in range(1, n_classes):
+                counts[h, c, 0] = mass[c] if everywhere else sum_where(work[c], codes, 1, size)
+                for v in range(1, n_classes):
+                    counts[h, c, v] = sum_where(work[c], codes, v + 1, size)
+                    if everywhere:
                         counts[h, c, 0] = max(0.0, counts[h, c, 0] - counts[h, c, v])
             counts[h, c, n_classes] = 0.0
             for v in range(n_classes):
@@ -206,44 +214,59 @@ def compare_classes(settings: EmSettings, cast: Floats, worth: Floats, theta: Fl
 
 
 @inner
+def add_scores(said: Floats, codes: Any, size: int, quiet: Floats, scores: Floats) -> None:
+    """Add what a labeler says on each pattern to the scores; `said` is a line of `compare_classes`."""
+    absent = said[0]
+    if absent != 0.0:
+        for q in range(size):
+            weight = quiet[q]
+            scores[q] += absent * weight if codes[q] == 0 else 0.0
+    if said.shape[0] == 3:  # the compiler does this for several patterns at once, but a table look-up one by one
+        one, two = said[1], said[2]
+        for q in range(size):
+            scores[q] += two if codes[q] == 2 else (one if codes[q] == 1 else 0.0)
+    else:
+        for q in range(size):
+            if codes[q] > 0:
+                scores[q] += said[codes[q]]
+
+
+@inner
 def expect(settings: EmSettings, even: bool, patterns: Patterns, logs: Floats, balance: Floats) -> float:
     """E step: fill in the classes' probabilities, and `work` with them times rows; return the largest change.
 
     Verified rows keep their class.
     """
-    codes, rows, majority, post, work = patterns.codes, patterns.rows, patterns.majority, patterns.post, patterns.work
-    n_classes, n_patterns, n = post.shape[0], patterns.size[1], codes.shape[0]
+    rows, majority, post, work, size = patterns.rows, patterns.majority, patterns.post, patterns.work, patterns.size[0]
+    n_classes = post.shape[0]
     for c in range(1, n_classes):
         start = 0.0 if even else math.log(balance[c] / balance[0])
-        for q in range(n_patterns):
+        for q in range(size):
             work[c, q] = start + settings.pull * (majority[c, q] - majority[0, q])
-        if settings.silence:
-            for h in range(n):
-                said = logs[h, c, 0]
-                for q in range(n_patterns):
-                    work[c, q] += patterns.quiet[q] * said if codes[h, q] == 0 else 0.0
-        for h in range(n):
-            for q in range(n_patterns):
-                work[c, q] += logs[h, c, codes[h, q]] if codes[h, q] > 0 else 0.0
+        for h in range(logs.shape[0]):
+            add_scores(logs[h, c], patterns.codes[h], size, patterns.quiet, work[c])
     change = 0.0
-    for q in range(n_patterns):
-        if patterns.truth[q] < 0:
-            best = 0.0
-            for c in range(1, n_classes):
-                best = max(best, work[c, q])
-            first = math.exp(-best) if best > 0.0 else 1.0
-            total = first
-            for c in range(1, n_classes):
-                work[c, q] = math.exp(work[c, q] - best) if work[c, q] < best else 1.0
-                total += work[c, q]
-            change = max(change, abs(first / total - post[0, q]))
-            post[0, q] = first / total
-            for c in range(1, n_classes):
-                share = work[c, q] / total
-                change = max(change, abs(share - post[c, q]))
-                post[c, q] = share
+    for q in range(size):  # no branch depends on the scores: they would be mispredicted half of the time
+        known = patterns.truth[q] >= 0
+        if n_classes == 2:
+            less = math.exp(-abs(work[1, q]))
+            more = 1.0 / (1.0 + less)
+            share = more if work[1, q] >= 0.0 else less * more
+            share = post[1, q] if known else share
+            change = max(change, abs(share - post[1, q]))
+            post[0, q], post[1, q], work[1, q] = 1.0 - share, share, share * rows[q]
+            continue
+        best = 0.0
         for c in range(1, n_classes):
-            work[c, q] = post[c, q] * rows[q]
+            best = max(best, work[c, q])
+        total = 0.0
+        for c in range(n_classes):
+            work[c, q] = math.exp(work[c, q] - best if c > 0 else -best)
+            total += work[c, q]
+        for c in range(n_classes):
+            share = post[c, q] if known else work[c, q] / total
+            change = max(change, abs(share - post[c, q]))
+            post[c, q], work[c, q] = share, share * rows[q]
     return change
 
 
@@ -251,7 +274,7 @@ def expect(settings: EmSettings, even: bool, patterns: Patterns, logs: Floats, b
 def start_em(patterns: Patterns) -> None:
     """Begin with the majority vote: fill in probabilities, and these times rows."""
     for c in range(patterns.post.shape[0]):
-        for q in range(patterns.size[1]):
+        for q in range(patterns.size[0]):
             patterns.post[c, q] = patterns.majority[c, q]
             patterns.work[c, q] = patterns.majority[c, q] * patterns.rows[q]
 
@@ -270,14 +293,14 @@ def run_em(
     """Fit the tables from the majority vote; `counts` become the votes by class that the fit ends with."""
     mass, n_classes = fit.shares, fit.balance.shape[0]
     start_em(patterns)
-    count_by_class(patterns, patterns.work, total, cast, counts, mass)
+    count_by_class(patterns, total, cast, counts, mass)
     step, change = 0, 1.0
     while step < settings.steps and (change >= SETTLED or step <= settings.even_steps):
         maximise(settings, total, cast, counts, mass, fit)
         compare_classes(settings, cast, worth, fit.theta, logs)
         even = settings.estimated and step < settings.even_steps
         change = expect(settings, even, patterns, logs, fit.balance)
-        count_by_class(patterns, patterns.work, total, cast, counts, mass)
+        count_by_class(patterns, total, cast, counts, mass)
         step += 1
     for h in range(cast.shape[0]):
         hits = SMOOTHING * PRIOR_SKILL
@@ -295,7 +318,7 @@ def weigh_silence(patterns: Patterns, cast: Floats) -> None:
     n, last, active = patterns.codes.shape[0], cast.shape[1] - 1, 0
     for h in range(n):
         active += cast[h, last] > 0.0
-    for q in range(patterns.size[1]):
+    for q in range(patterns.size[0]):
         votes = 0
         for h in range(n):
             votes += patterns.codes[h, q] > 0
@@ -476,7 +499,7 @@ class Confusion(EmEstimator):
     Parameters
     ----------
     refresh
-        Rows between two choices of the window. A window is fitted again when a sixteenth of its rows is new.
+        Rows between two choices of the window. A window is fitted again when an eighth of its rows is new.
     class_balance
         `"estimated"`; `"even"`: all classes are as likely; or the shares of the classes, if you know them.
     abstentions

@@ -264,7 +264,7 @@ def fit_window(
     count_cast(patterns, room.cast)
     weigh_silence(patterns, room.cast)
     start_em(patterns)
-    count_by_class(patterns, patterns.work, total, room.cast, room.counts, mass)
+    count_by_class(patterns, total, room.cast, room.counts, mass)
     misfits[0], noise = misfit_of(room.counts, mass, sums, pairs, total / window, fit.worth)
     for h in range(n):
         fit.worth[h] = 1.0 / (1.0 + fit.worth[h])
@@ -527,7 +527,7 @@ class Mixture(EmEstimator):
     Parameters
     ----------
     refresh
-        Rows between two choices of the window. A window is fitted again when a sixteenth of its rows is new.
+        Rows between two choices of the window. A window is fitted again when an eighth of its rows is new.
     class_balance
         `"estimated"`: some members estimate it, others take all classes as equally likely; or the shares of the
         classes, if you know them, for all members.

@@ -21,7 +21,7 @@ class OneCoin(EmEstimator):
     Parameters
     ----------
     refresh
-        Rows between two choices of the window. A window is fitted again when a sixteenth of its rows is new.
+        Rows between two choices of the window. A window is fitted again when an eighth of its rows is new.
     class_balance
         `"even"`: all classes are as likely; `"estimated"`; or the shares of the classes, if you know them.
     """

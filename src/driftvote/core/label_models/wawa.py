@@ -100,7 +100,7 @@ class Wawa(Estimator):
     Parameters
     ----------
     refresh
-        Rows between two choices of the window. A window is fitted again when a sixteenth of its rows is new.
+        Rows between two choices of the window. A window is fitted again when an eighth of its rows is new.
     """
 
     refresh: int = 32
