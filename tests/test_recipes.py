@@ -126,7 +126,7 @@ class Second(Estimator):
 
 @pytest.fixture
 def second(monkeypatch):
-    for kernel in (engine.label_rows, engine.predict_rows, engine.fit_now, engine.fit_if_due):
+    for kernel in (engine.label_rows, engine.predict_rows, engine.fit_if_due):
         # The index of Numba's cache names the types of the arguments. With those of this file in it, no process that
         # cannot import this file could read it.
         if COMPILED:

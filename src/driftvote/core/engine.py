@@ -217,7 +217,9 @@ def label_rows(
             key = state.keys[slot]
             if out.known[key] != place + 1:
                 out.known[key] = place + 1
-                out.known_label[key] = label_row(settings, fit, tables, rows[t], draw, out.support, out.known_proba[key])
+                out.known_label[key] = label_row(
+                    settings, fit, tables, rows[t], draw, out.support, out.known_proba[key]
+                )
             out.labels[t] = out.known_label[key]
             for c in range(state.n_classes):
                 out.proba[t, c] = out.known_proba[key, c]
