@@ -168,7 +168,8 @@ notebooks: $(VENV)/.dev  ## run the notebooks of the documentation and store the
 docs: $(VENV)/.dev  ## run every example of the documentation and follow its links
 	$(BIN)/python -m pytest -q tests/test_docs.py tests/test_site.py tests/test_notebooks.py
 
-picture: $(VENV)/.dev  ## photograph the demo's report and the live page for the documentation (needs Chromium)
+picture: $(VENV)/.dev  ## the picture of the README, and photographs of the demo's report and the live page (needs Chromium)
+	$(BIN)/python -m experiments.drift --docs docs
 	PYTHONPATH=tests $(BIN)/python tests/make_report_picture.py
 
 golden: $(VENV)/.dev  ## write the golden files anew (only when results are meant to change)

@@ -4,28 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from driftvote.models.show import COLOURS, EVENT, INK, STYLE
+
+__all__ = [
+    "BLACK",
+    "BLUE",
+    "COLOURS",
+    "EVENT",
+    "GREY",
+    "ORANGE",
+    "Cells",
+    "Table",
+    "draw_gains",
+    "draw_weights",
+    "figure",
+    "label_windows",
+    "legend_below",
+    "mark_rows",
+    "markdown",
+    "thousands",
+]
 
 Cells = list[Any]
 Table = tuple[Cells, list[Cells]]
 """Header and rows."""
 
-# Okabe and Ito's palette: distinct for every common kind of colour vision.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-BLUE, ORANGE, BLACK, GREY = "#0072B2", "#D55E00", "#000000", "#7F7F7F"
+BLUE, ORANGE, BLACK, GREY = COLOURS[0], COLOURS[1], INK, "#8a94a0"
 
 _SETTINGS: Any = {
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.color": "#E5E5E5",
-    "grid.linewidth": 0.6,
-    "axes.axisbelow": True,
-    "lines.linewidth": 1.4,
-    "legend.frameon": False,
-    "figure.dpi": 100,
+    **STYLE,
     "svg.hashsalt": "driftvote",  # the same figure gives the same file
     "svg.fonttype": "none",
 }
@@ -67,7 +80,7 @@ def figure(folder: Path, name: str, svg: bool = True, **grid: Any) -> Iterator[A
 def mark_rows(axes: Any, rows: Iterable[float], label: str = "distribution changes") -> None:
     """Draw vertical lines at rows where something changed."""
     for place, row in enumerate(rows):
-        axes.axvline(row, color=GREY, linewidth=0.9, linestyle="--", label=label if place == 0 else None)
+        axes.axvline(row, color=EVENT, linewidth=0.9, linestyle=":", label=label if place == 0 else None)
 
 
 def legend_below(axes: Any, columns: int = 4, distance: float = 0.16, fontsize: int = 9) -> None:
@@ -81,6 +94,42 @@ def thousands(axes: Any) -> None:
 
     axes.xaxis.set_major_locator(MaxNLocator(5))  # labels with thousands are wide
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+
+
+def draw_gains(axes: Any, rows: Any, curves: dict[str, Any], borders: Iterable[float]) -> None:
+    """Draw how far `curves["adaptive"]` is ahead of each other curve between borders, as cells with numbers.
+
+    `rows` are those of the points of the curves; NaN is left out. The mean over all rows stands beside the name.
+    """
+    edges = np.array([rows[0], *borders, rows[-1]])
+    names = [name for name in curves if name != "adaptive"]
+    gaps = np.array([np.asarray(curves["adaptive"]) - np.asarray(curves[name]) for name in names])
+    inside = [(rows >= low) & (rows <= high) for low, high in pairwise(edges)]
+    cells = np.array(
+        [[np.nanmean(gap[part]) if np.isfinite(gap[part]).any() else np.nan for part in inside] for gap in gaps]
+    )
+    limit = max(2.0, float(np.nanpercentile(np.abs(cells), 90)))
+    mesh = axes.pcolormesh(
+        edges, np.arange(len(names) + 1), cells, cmap="RdBu", vmin=-limit, vmax=limit, edgecolor="white"
+    )
+    for (place, part), value in np.ndenumerate(cells):
+        if np.isfinite(value) and edges[part + 1] - edges[part] > 0.035 * (edges[-1] - edges[0]):
+            colour = "white" if abs(value) > 0.6 * limit else INK
+            middle = (edges[part] + edges[part + 1]) / 2
+            axes.text(middle, place + 0.5, f"{value:+.0f}", ha="center", va="center", color=colour, fontsize=9)
+    labels = [f"{name}\n({np.nanmean(gap):+.1f} overall)" for name, gap in zip(names, gaps, strict=True)]
+    axes.set_yticks(np.arange(len(names)) + 0.5, labels)
+    axes.grid(visible=False)
+    axes.figure.colorbar(mesh, ax=axes, label="points that adaptive is ahead", pad=0.02)
+
+
+def draw_weights(axes: Any, rows: Any, weights: Any) -> Any:
+    """Draw weights of labelers over time as a line of colour for each labeler, dark where it counts much."""
+    lines = np.asarray(weights)
+    axes.grid(visible=False)
+    axes.set_yticks(np.arange(len(lines)) + 0.5, [f"labeler {place + 1}" for place in range(len(lines))])
+    edges = np.linspace(rows[0], rows[-1], lines.shape[1] + 1)
+    return axes.pcolormesh(edges, np.arange(len(lines) + 1), lines, cmap="Blues", vmin=0, vmax=2.2, rasterized=True)
 
 
 def label_windows(axes: Any, sizes: list[str]) -> None:

@@ -46,6 +46,7 @@ STYLE: Any = {
     "ytick.color": MUTED,
     "lines.linewidth": 1.8,
     "legend.frameon": False,
+    "figure.dpi": 100,
 }
 """Settings of matplotlib for every figure."""
 
