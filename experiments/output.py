@@ -37,6 +37,9 @@ Table = tuple[Cells, list[Cells]]
 
 BLUE, ORANGE, BLACK, GREY = COLOURS[0], COLOURS[1], INK, "#8a94a0"
 
+WEIGHT_COLUMNS = 160
+"""Columns of a map of weights, each a median over rows: more show single rows, not labelers."""
+
 _SETTINGS: Any = {
     **STYLE,
     "svg.hashsalt": "driftvote",  # the same figure gives the same file
@@ -96,8 +99,8 @@ def thousands(axes: Any) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
-def draw_gains(axes: Any, rows: Any, curves: dict[str, Any], borders: Iterable[float]) -> None:
-    """Draw how far `curves["adaptive"]` is ahead of each other curve between borders, as cells with numbers.
+def draw_gains(axes: Any, rows: Any, curves: dict[str, Any], borders: Iterable[float]) -> str:
+    """Draw how far `curves["adaptive"]` is ahead of the others between borders, as cells; return the finding.
 
     `rows` are those of the points of the curves; NaN is left out. The mean over all rows stands beside the name.
     """
@@ -113,19 +116,26 @@ def draw_gains(axes: Any, rows: Any, curves: dict[str, Any], borders: Iterable[f
         edges, np.arange(len(names) + 1), cells, cmap="RdBu", vmin=-limit, vmax=limit, edgecolor="white"
     )
     for (place, part), value in np.ndenumerate(cells):
-        if np.isfinite(value) and edges[part + 1] - edges[part] > 0.035 * (edges[-1] - edges[0]):
+        if np.isfinite(value) and edges[part + 1] - edges[part] > 0.05 * (edges[-1] - edges[0]):
             colour = "white" if abs(value) > 0.6 * limit else INK
             middle = (edges[part] + edges[part + 1]) / 2
-            axes.text(middle, place + 0.5, f"{value:+.0f}", ha="center", va="center", color=colour, fontsize=9)
+            axes.text(middle, place + 0.5, f"{value:+.1f}", ha="center", va="center", color=colour, fontsize=9)
     labels = [f"{name}\n({np.nanmean(gap):+.1f} overall)" for name, gap in zip(names, gaps, strict=True)]
     axes.set_yticks(np.arange(len(names)) + 0.5, labels)
     axes.grid(visible=False)
     axes.figure.colorbar(mesh, ax=axes, label="points that adaptive is ahead", pad=0.02)
+    overall = [float(np.nanmean(gap)) for gap in gaps]
+    ahead = sum(value > 0 for value in overall)
+    which = f"all {ahead}" if ahead == len(overall) else f"{ahead} of {len(overall)}"
+    return f"adaptive is ahead of {which} fixed windows ({min(overall):+.1f} to {max(overall):+.1f} points)"
 
 
 def draw_weights(axes: Any, rows: Any, weights: Any) -> Any:
     """Draw weights of labelers over time as a line of colour for each labeler, dark where it counts much."""
     lines = np.asarray(weights)
+    size = -(-lines.shape[1] // WEIGHT_COLUMNS)
+    lines = np.array([[np.median(line[at : at + size]) for at in range(0, len(line), size)] for line in lines])
+    axes.invert_yaxis()
     axes.grid(visible=False)
     axes.set_yticks(np.arange(len(lines)) + 0.5, [f"labeler {place + 1}" for place in range(len(lines))])
     edges = np.linspace(rows[0], rows[-1], lines.shape[1] + 1)

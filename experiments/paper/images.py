@@ -15,6 +15,7 @@ from experiments.output import (
     COLOURS,
     ORANGE,
     Table,
+    draw_gains,
     figure,
     label_windows,
     legend_below,
@@ -42,7 +43,8 @@ from experiments.runs import Numbers, Run
 HEADING = "Images (AwA2)"
 FIGURES = {
     "images-accuracy": "AwA2: accuracy by window.",
-    "images-over-time": "AwA2: accuracy of the next 256 rows, one stream.",
+    "images-gain": "AwA2, one stream: how far the adaptive window is ahead of fixed ones, between changes.",
+    "images-over-time": "The paper's figure of the same: accuracy of the next 256 rows.",
     "images-windows": "AwA2: window over time, mean of the three streams.",
 }
 SEEDS, SPAN = (0, 1, 2), 256
@@ -200,3 +202,11 @@ def _draw_over_time(numbers: dict[str, Any], folder: Path) -> None:
         axes.set(xlabel="row", ylabel=f"accuracy of the next {numbers['span']} rows (%)", title="AwA2, one stream")
         thousands(axes)
         legend_below(axes, 5)
+    shown = {"adaptive": curves["adaptive"]}
+    for name in TRACED[1:]:
+        shown[f"window {name}"] = np.where(rows >= int(name), curves[name], np.nan)
+    with figure(folder, "images-gain", figsize=(9, 3)) as axes:
+        finding = draw_gains(axes, rows, shown, numbers["borders"])
+        axes.set(xlabel="row; columns end where the distribution changes")
+        axes.set_title(f"AwA2, one stream: {finding}")
+        thousands(axes)

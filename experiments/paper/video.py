@@ -15,8 +15,11 @@ from driftvote.streams.wrench import WrenchDataset, load_wrench
 from experiments.output import (
     BLACK,
     COLOURS,
+    EVENT,
     ORANGE,
     Table,
+    draw_gains,
+    draw_weights,
     figure,
     label_windows,
     legend_below,
@@ -48,13 +51,20 @@ FIGURES = {
     "video-tennis-f1": "Tennis: F1 by window.",
     "video-basketball-f1": "Basketball: F1 by window.",
     "video-commercial-f1": "Commercial: F1 by window.",
-    "video-tennis-over-time": "Tennis, permuted: accuracy of the next 128 rows, one run.",
-    "video-tennis-weights": "Tennis: weights over time, one run.",
-    "video-commercial-weights": "Commercial: weights over time, one run.",
+    "video-tennis-gain": "Tennis, permuted, one run: how far the adaptive window is ahead of fixed ones.",
+    "video-tennis-over-time": "The paper's figure of the same: accuracy of the next 128 rows.",
+    "video-tennis-weights-map": "Tennis: weight of each labeler over time, one run.",
+    "video-tennis-weights": "The paper's figure of the same.",
+    "video-commercial-weights-map": "Commercial: weight of each labeler over time, one run.",
+    "video-commercial-weights": "The paper's figure of the same.",
 }
 DATASETS = ("tennis", "basketball", "commercial")
 PLAIN, PERMUTE = SETUPS = ("no permute", "permute")
-SETUP_COLOURS = {PLAIN: "#0072B2", PERMUTE: "#E69F00"}
+SETUP_COLOURS = {PLAIN: COLOURS[0], PERMUTE: COLOURS[5]}
+WEIGHTS_SHOW = {
+    PLAIN: "weight of each labeler",
+    PERMUTE: "after a shuffle of the names (dotted), weights follow",
+}
 RATE, SPAN = 1e-3, 128
 TRACED_WINDOWS = ("16", "64", "256", "1024")
 PLAIN_MAJORITY = "plain majority"
@@ -320,6 +330,12 @@ def _draw_over_time(trace: Parts, span: int, folder: Path) -> None:
         axes.set(xlabel="row", ylabel=f"accuracy of the next {span} rows (%)", title="Tennis, permuted, one run")
         thousands(axes)
         legend_below(axes, 6)
+    shown = {"adaptive": curves["adaptive"]} | {f"window {size}": curves[size] for size in TRACED_WINDOWS}
+    with figure(folder, "video-tennis-gain", figsize=(9, 3.6)) as axes:
+        finding = draw_gains(axes, rows, shown, trace["shuffles"])
+        axes.set(xlabel="row; columns end where the names of the labelers are shuffled")
+        axes.set_title(f"Tennis, one run: {finding}")
+        thousands(axes)
 
 
 def _draw_weights(part: Parts, dataset: str, folder: Path) -> None:
@@ -335,3 +351,13 @@ def _draw_weights(part: Parts, dataset: str, folder: Path) -> None:
             thousands(axes)
             legend_below(axes, 3)
         pair[0].set_ylabel("weight (log-odds)")
+    with figure(folder, f"video-{dataset}-weights-map", nrows=2, sharex=True, figsize=(9, 4.6)) as pair:
+        for axes, setup in zip(pair, SETUPS, strict=True):
+            trace = part[setup]["trace"]
+            mesh = draw_weights(axes, np.linspace(1, trace["rows"], 2), trace["weights"])
+            for row in trace["shuffles"]:
+                axes.axvline(row, color=EVENT, linewidth=1.2, linestyle=":")
+            axes.set_title(f"{dataset.title()}: {WEIGHTS_SHOW[setup]}")
+            thousands(axes)
+        pair[1].set_xlabel("row")
+        pair[0].figure.colorbar(mesh, ax=list(pair), label="weight (log-odds)", pad=0.02)
