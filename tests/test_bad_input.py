@@ -75,6 +75,7 @@ VOTES = [
     ("a number among rows", lambda: label([[1, 0, 1], 1]), VoteError, r"row 1 .* is 1, not a row of 3 votes"),
     ("one row to label_stream", lambda: label([1, 0, 1]), VoteError, r"table of rows x labelers, not an array of shape \(3,\); use update"),
     ("a table to update", lambda: AdaptiveLabelModel().update(np.zeros((2, 3))), VoteError, r"one row of votes .* shape \(2, 3\); use label_stream"),
+    ("columns to update", lambda: AdaptiveLabelModel().update({"a": [1, 0], "b": [1, 1], "c": [0, 0]}), VoteError, "not columns; use label_stream"),
     ("a number to update", lambda: AdaptiveLabelModel().update(1), VoteError, r"one row of votes"),
     ("no votes to update", lambda: AdaptiveLabelModel().update([]), VoteError, r"one row of votes"),
     ("empty array", lambda: label(np.zeros((0, 3))), VoteError, r"no votes to read: the table has shape \(0, 3\)"),

@@ -70,6 +70,14 @@ class TestAsk:
         model.feedback({row: int(TRUTH[row]) for row in rows})
         assert not set(rows) & {question.row for question in model.ask(20)}
 
+    def test_rows_that_are_too_old_are_left_out(self):
+        model = fed()
+        first = model.n_rows - 400
+        assert min(question.row for question in model.ask(20)) < first
+        assert min(question.row for question in model.ask(20, since=first)) >= first
+        assert model.ask(2, since=first) == model.ask(20, since=first)[:2] != []
+        assert model.ask(5, since=model.n_rows) == model.ask(5, since=10**9) == []
+
     def test_fewer_questions_are_a_prefix(self):
         model = fed()
         assert [q.row for q in model.ask(5)] == [q.row for q in model.ask(20)][:5]

@@ -442,7 +442,7 @@ def test_a_file_that_cannot_be_read_is_never_replaced(tmp_path):
 
 
 def test_retention_keeps_up_with_large_batches(folder):
-    few, _ = folder.create("few", {"classes": CLASSES, "keep_rows": 1_000, "windows": [64]})
+    few, _ = folder.create("few", {"classes": CLASSES, "keep_rows": 1_000, "windows": [4096]})
     old, _ = folder.create("old", {"classes": CLASSES, "keep_days": 1, "windows": [64]})
     rows = make_rows(10_000)
     for turn in range(5):
@@ -451,6 +451,9 @@ def test_retention_keeps_up_with_large_batches(folder):
         old.submit_rows(batch).result()
         with few.store.reading() as reader:
             assert 1_000 <= reader.count_rows() - reader.first_row() <= 1_100
+    asked = few.submit(lambda: few.questions(5)).result()["questions"]
+    assert asked
+    assert all(one["row"] >= 49_000 for one in asked)  # those that can be shown
     with closing(sqlite3.connect(old.store.path)) as db:
         db.execute("update rows set at = at - 90000 where row < 45000")
         db.commit()

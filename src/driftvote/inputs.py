@@ -140,6 +140,8 @@ def _read_other_row(row: Any, form: VoteFormat, roster: Roster) -> Batch:
         )
     if len(getattr(row, "shape", ())) == 2 and hasattr(row, "columns"):
         raise VoteError("one row of votes is needed, such as [1, 0, -1], not a frame; use label_stream for it")
+    if isinstance(row, Mapping) and row and all(isinstance(value, (list, np.ndarray)) for value in row.values()):
+        raise VoteError("one row of votes is needed, such as {'a': 1, 'b': 0}, not columns; use label_stream for them")
     if hasattr(row, "to_dict") and hasattr(row, "index"):
         row = row.to_dict()
         if list(row) == list(range(len(row))):  # numbered, not named

@@ -210,13 +210,13 @@ class AdaptiveLabelModel(LabelModel):
         return engine
 
     @serialized
-    def ask(self, n: int = 20) -> Questions:
+    def ask(self, n: int = 20, *, since: int = 0) -> Questions:
         """Return the rows whose true class says most about the others, most valuable first; nothing changes.
 
         They are rows of the current window on which the label models of the mixture disagree. Give the answers to
         `feedback`: they move the weights of the label models, and the probabilities of rows like the verified ones.
         There are fewer questions than `n`, or none, where little is in dispute; `note` says so. Without an answer, the
-        same questions come again.
+        same questions come again. `since` is the first row that may be asked for, if older ones cannot be looked up.
 
         Examples
         --------
@@ -233,7 +233,7 @@ class AdaptiveLabelModel(LabelModel):
         if count < 0:
             raise SettingError(f"n must be a number of questions from 0, not {n}")
         engine, stream = self._mixture_engine(), self._stream
-        chosen, named, proba = choose_from_window(engine, count, self.seed)
+        chosen, named, proba = choose_from_window(engine, count, self.seed, settings.whole("since", since))
         rows, _ = engine.rows_at(np.array(chosen.rows, np.int64))
         found = []
         for place, row in enumerate(chosen.rows):

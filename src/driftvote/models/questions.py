@@ -295,12 +295,14 @@ def dispute(named: Ints, proba: Floats, form: VoteFormat, likes: int) -> tuple[d
     return {form.decode_one(code): float(proba[code]) for code in codes}, f"{'; '.join(said)}{like}."
 
 
-def choose_from_window(engine: Engine, n: int, seed: int) -> tuple[Chosen, Ints, Floats]:
-    """Return the rows of the current window to ask for, and of each what label models name and its probabilities."""
+def choose_from_window(engine: Engine, n: int, seed: int, since: int) -> tuple[Chosen, Ints, Floats]:
+    """Return the rows of the current window, from row `since` on, to ask for, what label models name on them, and their
+    probabilities.
+    """
     estimates = engine.current()
     window = int(estimates.windows[0])
-    numbers = np.arange(engine.n_rows - window, engine.n_rows)
-    if window > MOST_ROWS:
+    numbers = np.arange(min(max(since, engine.n_rows - window), engine.n_rows), engine.n_rows)
+    if len(numbers) > MOST_ROWS:
         draws = uniforms(seed, numbers, np.ones(1, np.int64))
         numbers = np.sort(numbers[np.argpartition(draws, MOST_ROWS)[:MOST_ROWS]])
     rows, verified = engine.rows_at(numbers)

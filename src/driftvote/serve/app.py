@@ -115,6 +115,7 @@ class Service:
         self.waiting_bytes = 0
         self.requests: Counter[tuple[str, int]] = Counter()
         self.seconds = 0.0
+        self._listed = -1.0, ""  # when, and what
         self._routes = [(compile_path(one.path)[0], compile_path(one.path)[2], one) for one in ENDPOINTS]
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -228,6 +229,13 @@ class Service:
 
     # -- server-sent events --------------------------------------------------------------------
 
+    def list_as_json(self) -> str:
+        """Return all streams at a glance; those who listen at the same time share it."""
+        now = time.monotonic()
+        if now > self._listed[0] + LIVE_SECONDS / 2:
+            self._listed = now, json.dumps(list_streams(self))
+        return self._listed[1]
+
     async def send_events(self, call: Call, produce: Callable[[], Awaitable[list[tuple[str, Any, Any]]]]) -> None:
         """Send what `produce` finds (event, id, data), again and again, until the client or the service ends."""
         if self.listeners >= self.limits.listeners:
@@ -285,9 +293,9 @@ async def wait_until_gone(request: Request) -> None:
 
 
 def format_event(event: str, number: Any, data: Any) -> str:
-    """Return a server-sent event."""
+    """Return a server-sent event; text is JSON already."""
     mark = "" if number is None else f"id: {number}\n"
-    return f"event: {event}\n{mark}data: {json.dumps(data)}\n\n"
+    return f"event: {event}\n{mark}data: {data if isinstance(data, str) else json.dumps(data)}\n\n"
 
 
 async def finished(future: Any) -> Any:
@@ -539,12 +547,11 @@ async def get_all_live(call: Call) -> None:
 
     async def produce() -> list[tuple[str, Any, Any]]:
         nonlocal last
-        found = list_streams(call.service)
-        text = json.dumps(found)
+        text = call.service.list_as_json()
         if text == last:
             return []
         last = text
-        return [("streams", None, found)]
+        return [("streams", None, text)]
 
     await call.service.send_events(call, produce)
 

@@ -638,13 +638,11 @@ class ServedStream:
         """Return what to verify next."""
         if not self.n_rows:
             return {"questions": [], "expected_change": 0.0, "note": "There are no rows yet."}
-        asked = self.model.ask(n)
+        asked = self.model.ask(n, since=self.store.reader.first_row())
         stored = self.store.reader.rows_at([one.row for one in asked])
         found = []
         for one in asked:
-            row = stored.get(one.row)
-            if row is None:  # no longer stored
-                continue
+            row = stored[one.row]
             classes = [*one.classes, *(value for value in self.form.classes if value not in one.classes)]
             found.append(
                 {
