@@ -300,7 +300,7 @@ def fuzz_file(ending: str) -> Callable[[random.Random, Path], str]:
 
 
 def fuzz_long(rng: random.Random, folder: Path) -> str:
-    """A file with one vote a line, damaged."""
+    """A file with one vote per line, damaged."""
     path = folder / "votes.csv"
     lines = ["task,worker,answer,at,truth"]
     for task in range(rng.choice([3, 30])):

@@ -51,17 +51,17 @@ def test_drift_before_the_last_rows_is_past(drifted):
     code, said = check(drifted, "--last", 50)
     assert code == 0
     assert "drift    none in the last 50 rows (1 before)" in said
-    assert "result   all is well (exit code 0)" in said
+    assert "result   OK (exit code 0)" in said
 
 
 def test_too_many_doubtful_rows_are_exit_code_4(drifted, tmp_path):
     code, said = check(drifted, "--last", 50, "--most-doubtful", 0, "--review-below", 1)
     assert code == 4
-    assert "doubt    50 of the last 50 rows (100.0%) need review; 0% may" in said
-    assert "result   too many doubtful rows (exit code 4)" in said
+    assert "review   50 of the last 50 rows (100.0%) need review; limit 0%" in said
+    assert "result   too many rows need review (exit code 4)" in said
     code, said = check(drifted, "--most-doubtful", 0, "--review-below", 1, "--metrics", tmp_path / "m.prom")
     assert code == 3, "drift first"
-    assert "result   drift and too many doubtful rows (exit code 3)" in said
+    assert "result   drift and too many rows need review (exit code 3)" in said
     samples = samples_of((tmp_path / "m.prom").read_text())
     assert samples["driftvote_rows_total", ()] == samples["driftvote_doubtful_rows_total", ()] == DRIFTED
     assert sum(value for (name, _), value in samples.items() if name == "driftvote_drift_events_total") == 1

@@ -580,7 +580,7 @@ def test_a_watched_process_asks_and_takes_the_answer():
     lines.insert(300, json.dumps({"id": question["id"], "verified": "safe"}))
     answers, said = watch("\n".join(lines), "--ask", "--ask-every", 200)
     assert answers[300] == {"id": question["id"], "verified": "safe"}
-    assert "asked    2 questions; 1 answer came" in said
+    assert "asked    2 questions; 1 answer received" in said
     assert answers[400]["question"]["row"] != question["row"]
 
 
@@ -609,13 +609,13 @@ def test_the_report_shows_the_weights(folder, tmp_path):
     assert {one.name: one.before_answers for one in report.label_models} == weights["weights_before"]
     invoke("report", *options, "-o", tmp_path / "r.html", "--verified", folder / "answers.csv")
     page = (tmp_path / "r.html").read_text()
-    section = page[page.index('<section id="label-models">') :].split("</section>")[0]
+    section = page[page.index('<section id="model">') :].split("</section>")[0]
     assert "by votes alone" in section
     assert section.count('scope="row"') == len(report.label_models) == 6
     assert "before the answers</h2>" in section
     invoke("report", *options, "-o", tmp_path / "p.html")
     page = (tmp_path / "p.html").read_text()
-    section = page[page.index('<section id="label-models">') :].split("</section>")[0]
+    section = page[page.index('<section id="model">') :].split("</section>")[0]
     assert "by votes alone" not in section
     plain = json.loads(report_to_json(report))
     del plain["label_models"]

@@ -159,7 +159,7 @@ def test_convert_to_arrays(tmp_path, monkeypatch, capsys):
     assert "column 'id' (string) has no place in an NPZ file; leave it out with --drop id" in said
     assert not (tmp_path / "w.npz").exists()
     said = refused(monkeypatch, capsys, "convert", tmp_path / "v.csv", tmp_path / "l.npy", "--long", "--keep", "id,at")
-    assert "one vote a line is text or Parquet" in said
+    assert "one vote per line is text or Parquet" in said
 
 
 def test_convert_wide_to_long_and_back(tmp_path):

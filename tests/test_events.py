@@ -246,7 +246,7 @@ def test_near_copies_are_warned_of_once():
     model.label_stream(votes)
     copies = [one for one in model.warnings if one.kind == "near copies"]
     assert [one.labelers for one in copies] == [("labeler_2", "labeler_5")]
-    assert "vote nearly alike" in copies[0].sentence
+    assert "vote almost identically" in copies[0].sentence
     assert json.dumps(copies[0].to_dict())
     assert model.new_warnings()
     assert not model.new_warnings()

@@ -261,7 +261,7 @@ REFUSED = [
     ("an abstention", 140, -1, {}, "row 140 cannot be verified as -1: it is the abstention"),
     ("nothing", 140, None, {}, "cannot be verified as None: it is not a class"),
     ("not yet", 150, 1, {}, "row 150 is not there yet: 150 rows have been seen, the last one is row 149"),
-    ("long past", 85, 1, {}, "row 85 is too long past: the largest window is 64 rows, so rows before 86 are forgotten"),
+    ("long past", 85, 1, {}, "row 85 is too old: the largest window is 64 rows, so rows before 86 are forgotten"),
     ("from the end", -1, 1, {}, "row -1: rows are counted from 0"),
     ("verified, the same", 149, 2, {}, "row 149 is verified already, as 2; pass replace=True"),
     ("verified, another", 149, 1, {}, "row 149 is verified already, as 2; pass replace=True"),
@@ -297,8 +297,8 @@ REFUSED_WITH_ROWS = [
     ("a class that is none", {"verified": [None, 2]}, "row 1 of this batch .*: the verified label 2 is not one of the classes 0, 1;"),
     ("too few", {"verified": [1]}, "verified= holds 1 values for 2 rows"),
     ("too many ids", {"ids": "abc"[:1] and ["a", "b", "c"]}, "ids= holds 3 values for 2 rows"),
-    ("a column of an array", {"ids": "mail"}, "ids='mail' names a column, but these rows have no named columns"),
-    ("one value for all", {"verified": 1}, "one value a row is needed"),
+    ("a column of an array", {"ids": "mail"}, "ids='mail' names a column, but the rows have no named columns"),
+    ("one value for all", {"verified": 1}, "one value per row is needed"),
 ]  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def test_votes_that_are_cast_twice(tmp_path, monkeypatch, capsys, external):
         np.testing.assert_array_equal(found["probability"].to_numpy(), meant["probability"].to_numpy())
     for wrong, message in (
         (["--duplicates", "any"], "choose error, first, last"),
-        (["--duplicates", "first"], "one vote a line"),
+        (["--duplicates", "first"], "one vote per line"),
     ):
         assert message in refused(
             monkeypatch, capsys, "label", tmp_path / "error.csv", *wrong, "-o", tmp_path / "x.csv"

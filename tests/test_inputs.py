@@ -71,7 +71,7 @@ def test_a_row_of_a_frame_is_a_row():
 
 
 def long_frame():
-    """One vote a line; later votes of a task come after votes of the next one."""
+    """One vote per line; later votes of a task come after votes of the next one."""
     lines = [
         {"task": f"t{t}", "worker": name, "label": TEXT[int(VOTES[t, i])], "at": t * 10.0 + i * 3}
         for t in range(len(VOTES))

@@ -123,7 +123,7 @@ def test_a_format_that_is_given():
     for wrong in ("%d/%q/%Y", "%H:%M", "%d.%m", "%d.%m.%Y %d", "noon", 7):
         with pytest.raises(SettingError, match="time_format="):
             read("01/02/2026", time_format=wrong)
-    with pytest.raises(OrderError, match=r"\(double\) is no text; leave time_format="):
+    with pytest.raises(OrderError, match=r"\(double\) is not text; leave time_format="):
         read_times(pa.array([1.5]), refuse, TextTimes("%d/%m/%Y"))
 
 

@@ -1,6 +1,6 @@
 """Votes in memory to a `Batch` of class codes, and results back to frames.
 
-Arrays, nested lists, dicts, wide frames (a column for each labeler) and long frames (one vote a line) all become the
+Arrays, nested lists, dicts, wide frames (a column for each labeler) and long frames (one vote per line) all become the
 same `Batch`. Reading checks everything and changes nothing, so a batch that is refused leaves a model as it was.
 Frames of pandas, Polars and Arrow are read through narwhals, which is imported only when a frame comes.
 """
@@ -69,7 +69,7 @@ def is_empty_chunk(chunk: Any) -> bool:
 
 
 def refuse_values_for_chunks(ids: Any = None, verified: Any = None, **_: Any) -> None:
-    """Refuse one value a row for an iterator of chunks: every chunk would get the same values."""
+    """Refuse one value per row for an iterator of chunks: every chunk would get the same values."""
     for key, value in (("ids", ids), ("verified", verified)):
         if value is not None and not isinstance(value, str):
             raise VoteError(f"{key}= of an iterator of chunks must name a column; or loop over the chunks yourself")
@@ -178,7 +178,7 @@ def read_batch(
 
     A declared roster selects the columns of a wide frame. `time` names a column of a frame, whose text `time_format`
     describes; `task`, `labeler` and `label` name those of a long frame. `ids` and `verified` name a column of a frame
-    or a key of dicts, or hold one value a row. The tasks of a long frame are its ids.
+    or a key of dicts, or hold one value per row. The tasks of a long frame are its ids.
     """
     for name in unknown:
         known = ("time", "time_format", "task", "labeler", "label", "ids", "verified")
@@ -202,7 +202,7 @@ def read_batch(
         _refuse_keys(keys, "an array")
         for key, name in columns.items():
             raise VoteError(
-                f"{key}={name!r} names a column, but these rows have no named columns; pass one value a row, or a frame"
+                f"{key}={name!r} names a column, but the rows have no named columns; pass one value per row, or a frame"
             )
         return _with_row_info(_read_array(data, form, roster), form, ids, verified, {})
     frame = _open_frame(data)
@@ -338,14 +338,14 @@ def _read_records(
 
 
 def _with_row_info(batch: Batch, form: VoteFormat, ids: Any, verified: Any, columns: Mapping[str, list[Any]]) -> Batch:
-    """The batch with its ids and verified labels: columns by name, or one value a row."""
+    """The batch with its ids and verified labels: columns by name, or one value per row."""
 
     def one_a_row(key: str, given: Any) -> list[Any]:
         values = columns[given] if isinstance(given, str) else to_list(given)
         if len(values) != len(batch.codes):
             raise VoteError(
-                f"{key}= holds {len(values)} values for {len(batch.codes)} rows; give one a row, missing where none is"
-                " known"
+                f"{key}= holds {len(values)} values for {len(batch.codes)} rows; pass one per row, missing where"
+                " none is known"
             )
         return values
 
@@ -363,7 +363,7 @@ def to_list(values: Any) -> list[Any]:
             values = getattr(values, name)()
             break
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
-        raise VoteError(f"one value a row is needed, such as a list or an array, not {values!r}")
+        raise VoteError(f"one value per row is needed, such as a list or an array, not {values!r}")
     return list(values)
 
 
@@ -478,7 +478,7 @@ def _read_wide(frame: nw.DataFrame[Any], form: VoteFormat, roster: Roster, time:
     names = declared or tuple(name for name in frame.columns if name != time and name not in skip)
     if {"task", "worker", "label"} <= set(names):
         raise VoteError(
-            "columns task, worker and label look like a long frame, one vote a line; pass task='task',"
+            "columns task, worker and label look like a long frame, one vote per line; pass task='task',"
             " labeler='worker', label='label', time=..., or name the labelers with labelers=[...]"
         )
     if not names:
@@ -505,7 +505,7 @@ def _read_long(
     ids: Any,
     verified: Any,
 ) -> Batch:
-    """One vote a line. A task becomes a row at the time of its last vote: only then is it complete."""
+    """One vote per line. A task becomes a row at the time of its last vote: only then is it complete."""
     for key in ("task", "labeler", "label"):
         if keys[key] is None:
             raise VoteError(f"a long frame needs task=, labeler= and label=; {key}= is missing")

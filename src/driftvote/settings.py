@@ -149,7 +149,7 @@ def event_rate(value: Number | None) -> float | None:
     rate = _number("false_event_rate", value)
     if not 0.0 < rate <= 0.001:
         raise SettingError(
-            "false_event_rate must be above 0 and at most 0.001 events a row (None: do not look for events),"
+            "false_event_rate must be above 0 and at most 0.001 events per row (None: do not look for events),"
             f" not {shorten(value)}"
         )
     return rate

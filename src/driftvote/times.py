@@ -144,7 +144,7 @@ def read_one(value: Any, time_format: str | None = None) -> tuple[str, Any, Time
         if isinstance(value, str):
             return _read_text(value, time_format)
     elif time_format is not None:
-        raise OrderError(f"time={value!r} is no text; leave time_format= out")
+        raise OrderError(f"time={value!r} is not text; leave time_format= out")
     if isinstance(value, (bool, np.bool_)):
         raise OrderError(f"time={value!r} {_USABLE}")
     if value is None or value != value:  # NaN and NaT differ from themselves
@@ -288,7 +288,7 @@ def read_times(column: Any, refuse: Refuse, text: TextTimes | None = None) -> Ti
         return (text or TextTimes()).read(column.cast(pa.string()), refuse)[0]
     if text is not None and text.time_format is not None:
         if not pa.types.is_integer(kind):
-            raise refuse(None, f" ({kind}) is no text; leave {text.option('')} out")
+            raise refuse(None, f" ({kind}) is not text; leave {text.option('')} out")
         return text.read(column.cast(pa.string()), refuse)[0]
     return _read_typed(column, refuse)
 

@@ -75,9 +75,9 @@ class AskOptions:
     """What a run of `ask` looks for and writes."""
 
     out: Annotated[str, option("--out", "-o", help="File for the questions, format by ending; - is standard output.")]
-    n: Annotated[int, option("-n", "--number", min=1, help="Questions at most.", default=True)] = 20
+    n: Annotated[int, option("-n", "--number", min=1, help="Maximum number of questions.", default=True)] = 20
     interactive: Annotated[
-        bool, option("--interactive", help="Ask at the terminal, one key for an answer; go on with --out if it exists.")
+        bool, option("--interactive", help="Ask at the terminal, one key per answer; continue with --out if it exists.")
     ] = False
     answers: AnswerFiles = None
     state: Annotated[Path | None, option("--state", help="Start from this state; it is not changed.")] = None
@@ -105,7 +105,7 @@ class AskOptions:
 
 @takes_options()
 def ask(votes: InputOptions, model: ModelOptions, options: AskOptions) -> None:
-    """Write the rows whose true class is worth knowing; fill in `verified`, then label with --verified.
+    """Write the rows whose true class would help most; fill in `verified`, then run label with --verified.
 
     Example: driftvote ask votes.csv -n 20 -o questions.csv
     """

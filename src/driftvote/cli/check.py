@@ -1,4 +1,4 @@
-"""`driftvote check`: whether the last rows of a file show drift or too much doubt, as an exit code."""
+"""`driftvote check`: whether the last rows of a file show drift or need too much review, as an exit code."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ class CheckOptions:
     ] = 1000
     most_doubtful: Annotated[
         float,
-        option("--most-doubtful", min=0.0, max=1.0, help="Share of these rows that may need review.", default=True),
+        option(
+            "--most-doubtful", min=0.0, max=1.0, help="Largest share of these rows that may need review.", default=True
+        ),
     ] = 0.25
     review_below: ReviewBelow = REVIEW_BELOW
     state: Annotated[Path | None, option("--state", help="Start from this state; it is not changed.")] = None
@@ -55,7 +57,7 @@ class CheckOptions:
 
 @takes_options()
 def check(votes: InputOptions, model: ModelOptions, options: CheckOptions) -> None:
-    """Check a file of votes, for CI: exit code 0 if all is well, 3 for drift in the last rows, 4 for too much doubt.
+    """Check a file of votes, for CI: exit code 0 if OK, 3 for drift in the last rows, 4 if too many need review.
 
     Example: driftvote check votes.csv --last 1000
     """
@@ -128,10 +130,10 @@ def result_lines(result: dict[str, Any]) -> list[str]:
     if not result["events"]:
         lines.append(f"drift    none in the last {result['last']:,} rows{f' ({earlier} before)' if earlier else ''}")
     lines.append(
-        f"doubt    {doubt['rows']:,} of the last {result['last']:,} rows ({doubt['share']:.1%}) need review;"
-        f" {doubt['most']:.0%} may"
+        f"review   {doubt['rows']:,} of the last {result['last']:,} rows ({doubt['share']:.1%}) need review;"
+        f" limit {doubt['most']:.0%}"
     )
     lines += [f"wrote    {path}" for path in result.get("outputs", {}).values()]
-    words = {"drift": "drift", "too_doubtful": "too many doubtful rows"}
+    words = {"drift": "drift", "too_doubtful": "too many rows need review"}
     found = " and ".join(word for key, word in words.items() if result[key])
-    return [*lines, f"result   {found or 'all is well'} (exit code {result['exit_code']})"]
+    return [*lines, f"result   {found or 'OK'} (exit code {result['exit_code']})"]

@@ -41,7 +41,7 @@ from driftvote.models import LabelModel
 @takes_options()
 def compare(
     votes: InputOptions,
-    windows: Annotated[str, typer.Option("--windows", help="Fixed windows to compare with: 256,4096.")] = "1024",
+    windows: Annotated[str, typer.Option("--windows", help="Fixed windows to compare with, e.g. 256,4096.")] = "1024",
     settings: Settings = None,
     out: Annotated[
         str | None,

@@ -23,14 +23,14 @@ from driftvote.files.write import NpyWriter, NpzWriter, Writer, closing_writer, 
 def convert(
     votes: InputOptions,
     out: Annotated[str, typer.Argument(help="File to write; the ending is the format.")],
-    long: Annotated[bool, typer.Option("--long", help="Write one vote a line.")] = False,
+    long: Annotated[bool, typer.Option("--long", help="Write one vote per line.")] = False,
     to: To = None,
     safe_csv: SafeCsv = False,
     force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Convert votes between formats, and between one column a labeler and one vote a line.
+    """Convert votes between formats, and between one column a labeler and one vote per line.
 
     Example: driftvote convert votes.csv votes.parquet
     """
@@ -40,7 +40,7 @@ def convert(
     if safe_csv and kind not in ("csv", "tsv"):
         raise DriftvoteError(f"{out}: --safe-csv is about .csv and .tsv; text in {kind} files is never a formula")
     if long and kind in ("npy", "npz"):
-        raise DriftvoteError(f"{out}: one vote a line is text or Parquet; name it .csv, .jsonl or .parquet")
+        raise DriftvoteError(f"{out}: one vote per line is text or Parquet; name it .csv, .jsonl or .parquet")
     with open_votes(votes) as file, WholeFiles() as files:
         writer: ArrayWriter | TableWriter
         if kind in ("npy", "npz"):
@@ -60,7 +60,7 @@ def convert(
 
 
 class TableWriter:
-    """Writes votes as a table: a column for each labeler in the order of the file, or one vote a line."""
+    """Writes votes as a table: a column for each labeler in the order of the file, or one vote per line."""
 
     def __init__(self, votes: VoteFile, writer: Writer, long: bool) -> None:
         self._writer = writer

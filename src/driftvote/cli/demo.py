@@ -55,7 +55,7 @@ def _report(stream: SimulatedStream, adaptive: LabeledStream, path: Path) -> str
     try:
         write_report(report, path)
     except MissingExtraError:
-        return "report: the page needs the extra packages; pip install 'driftvote[report]', then run the demo again"
+        return "report: the page needs jinja2; pip install 'driftvote[report]', then run the demo again"
     return f"report: {path}; open it in any browser, no network needed: {path.resolve().as_uri()}"
 
 
@@ -79,7 +79,7 @@ def _table(stream: SimulatedStream, adaptive: LabeledStream) -> Table:
     half = stream.borders[0]
     all_past = FixedWindowLabelModel(window=None).label_stream(stream.votes)
     majority = MajorityLabelModel().label_stream(stream.votes)
-    table = Table("labels by", "first half", "second half", title="share of rows labeled right")
+    table = Table("labels by", "first half", "second half", title="share of correct labels")
     for name, codes in [
         ("majority vote", majority.codes),
         ("weights from all past", all_past.codes),

@@ -61,7 +61,7 @@ MAX_SHOWN_EVENTS = 3
 
 AnswerFiles = Annotated[
     list[Path] | None,
-    option("--verified", help="Questions of driftvote ask with their answers, as often as needed."),
+    option("--verified", help="Answered questions of driftvote ask; may be repeated."),
 ]
 
 
@@ -81,7 +81,8 @@ class LabelOptions:
     review_below: ReviewBelow = REVIEW_BELOW
     accuracies: Annotated[bool, option("--accuracies", help="Add the accuracy of each labeler at each row.")] = False
     weights: Annotated[
-        bool, option("--weights", help="Add what a vote like each one adds to its class on average, in log-odds.")
+        bool,
+        option("--weights", help="Add each labeler's weight: the log-odds that its vote adds to its class on average."),
     ] = False
     to: To = None
     safe_csv: SafeCsv = False
@@ -257,7 +258,7 @@ def _report_builder(
         settings={"model": model.model, **settings},
         reading={
             "file": file.table.shown,
-            "layout": "one vote a line" if file.roles.long else "a column for each labeler",
+            "layout": "one vote per line" if file.roles.long else "a column for each labeler",
             "classes": file.describe_classes(),
             **file.to_dict()["columns"],
             **({"order": "sorted by time"} if file.options.sort else {}),
@@ -367,10 +368,10 @@ class LabelTotals:
         lines += [event_line(event_to_dict(stream, event)) for stream, event in self.events[-MAX_SHOWN_EVENTS:]]
         if "gold" in summary:
             gold = summary["gold"]
-            lines.append(f"gold     {gold['accuracy']:.2%} of {gold['rows']:,} rows with gold are right")
+            lines.append(f"gold     {gold['accuracy']:.2%} of {gold['rows']:,} rows with a true class are correct")
         lines += [] if self.answers is None else self.answers.lines(summary["answers"])
         lines += [f"wrote    {path}" for path in summary["outputs"].values()]
-        return [*lines, f"time     {summary['seconds']:.1f} s, {summary['rows_per_second'] or 0:,} rows a second"]
+        return [*lines, f"time     {summary['seconds']:.1f} s, {summary['rows_per_second'] or 0:,} rows per second"]
 
 
 def event_to_dict(stream: Hashable, event: DriftEvent) -> dict[str, Any]:

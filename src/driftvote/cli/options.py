@@ -25,19 +25,24 @@ _DECLARED = ("n_classes", "votes", "classes", "abstain", "labelers")  # settings
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
-To = Annotated[
-    str | None, typer.Option("--to", help="Format to write. Default: by the ending of the name.", show_default=False)
-]
+To = Annotated[str | None, typer.Option("--to", help="Output format (default: by file ending).", show_default=False)]
 SafeCsv = Annotated[
-    bool, typer.Option("--safe-csv", help="Keep text in a CSV from being a formula: an apostrophe before = + - @.")
+    bool,
+    typer.Option(
+        "--safe-csv", help="Put an apostrophe before CSV text that starts with = + - @, so that no spreadsheet runs it."
+    ),
 ]
 ReviewBelow = Annotated[
     float,
-    typer.Option("--review-below", min=0.0, max=1.0, help="A less probable label needs review; a tie always does."),
+    typer.Option(
+        "--review-below", min=0.0, max=1.0, help="Labels less probable than this need review; ties always do."
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A setting of the model: beta=0.2, windows=[64,256].", show_default=False),
+    typer.Option(
+        "--set", help="Model setting, e.g. beta=0.2 or windows=[64,256]; may be repeated.", show_default=False
+    ),
 ]
 
 
@@ -103,7 +108,7 @@ class InputOptions(FileOptions, FormatOptions):
         if self.duplicates not in DUPLICATES:
             raise DriftvoteError(f"--duplicates {self.duplicates}: choose {', '.join(DUPLICATES)}")
         if self.duplicates != "error" and not self.long:
-            raise DriftvoteError("--duplicates is for files with one vote a line; name --task, --labeler and --label")
+            raise DriftvoteError("--duplicates is for files with one vote per line; name --task, --labeler and --label")
         if self.encoding != "utf-8" and self.format not in (None, "csv", "tsv"):
             raise DriftvoteError(f"--encoding is for CSV and TSV, not for {self.format}")
 
@@ -219,13 +224,13 @@ _INPUT_INFOS = {
     "file": typer.Argument(help=f"File of votes: {', '.join(FORMATS)}; - is standard input."),
     "labelers": option(
         "--labelers",
-        help="Columns with votes, or patterns ('judge_*'). Default: all that have no other role.",
+        help="Columns with votes, or patterns such as 'judge_*' (default: all without another role).",
         panel=_COLUMNS,
     ),
     "id": option("--id", help="Column of row ids; copied to the output.", panel=_COLUMNS),
     "time": option("--time", help="Column of times; they must not decrease.", panel=_COLUMNS),
     "time_format": option(
-        "--time-format", help="How --time is written: '%d.%m.%Y %H:%M'. Default: as the column shows.", panel=_COLUMNS
+        "--time-format", help="Format of --time, e.g. '%d.%m.%Y %H:%M' (default: detected).", panel=_COLUMNS
     ),
     "sort": option("--sort", help="Sort rows by --time first (files of any size).", panel=_COLUMNS),
     "stream": option("--stream", help="Column that names independent streams.", panel=_COLUMNS),
@@ -239,23 +244,25 @@ _INPUT_INFOS = {
     "keep": option("--keep", help="Other columns to copy to the output.", panel=_COLUMNS),
     "drop": option("--drop", help="Columns to ignore.", panel=_COLUMNS),
     "text": option("--text", help="CSV columns to copy as text, not as numbers.", panel=_COLUMNS),
-    "task": option("--task", help="One vote a line: column of the task.", panel=_COLUMNS),
-    "labeler": option("--labeler", help="One vote a line: column of the labeler.", panel=_COLUMNS),
-    "label": option("--label", help="One vote a line: column of the vote.", panel=_COLUMNS),
-    "in_order": option("--in-order", help="One vote a line, without --time: lines are in time order.", panel=_COLUMNS),
+    "task": option("--task", help="One vote per line: column of the task.", panel=_COLUMNS),
+    "labeler": option("--labeler", help="One vote per line: column of the labeler.", panel=_COLUMNS),
+    "label": option("--label", help="One vote per line: column of the vote.", panel=_COLUMNS),
+    "in_order": option(
+        "--in-order", help="One vote per line, without --time: lines are in time order.", panel=_COLUMNS
+    ),
     "duplicates": option(
         "--duplicates",
-        help="One vote a line: which vote counts if a labeler votes again: error, first, last.",
+        help="One vote per line: which vote counts if a labeler votes again: error, first, last.",
         panel=_COLUMNS,
     ),
-    "classes": option("--classes", help="Class values in order: ham,spam.", panel=_VOTES),
+    "classes": option("--classes", help="Class values in order, e.g. ham,spam.", panel=_VOTES),
     "abstain": option("--abstain", help="Value that means no vote; an empty cell always does.", panel=_VOTES),
     "fold_case": option("--fold-case", help="Read Yes, YES and yes as one class.", panel=_VOTES),
     "votes": option("--votes", help="snorkel (0..K-1, -1 is no vote) or signed (-1, +1, 0 is no vote).", panel=_VOTES),
     "n_classes": option("--n-classes", help="Number of classes with --votes snorkel.", panel=_VOTES),
-    "format": option("--from", help="Format. Default: by the ending of the name.", panel=_FILE),
-    "delimiter": option("--delimiter", help="Between the cells of a CSV: ';'.", panel=_FILE),
-    "encoding": option("--encoding", help="Of a CSV. Default: utf-8.", panel=_FILE),
+    "format": option("--from", help="Input format (default: by file ending).", panel=_FILE),
+    "delimiter": option("--delimiter", help="CSV delimiter, e.g. ';'.", panel=_FILE),
+    "encoding": option("--encoding", help="CSV encoding (default: utf-8).", panel=_FILE),
 }
 
 

@@ -28,34 +28,38 @@ _LINES, _ANSWERS, _STATE, _NOTIFY = "Lines", "Answers", "State", "Events and met
 
 _OPTIONS = {
     "labelers": option(
-        "--labelers", help="Names that may vote: a,b,c. Default: every name that appears.", panel=_LINES
+        "--labelers", help="Labelers that may vote: a,b,c (default: every name that appears).", panel=_LINES
     ),
     "unknown": option(
-        "--unknown", help="A vote that is none of the classes: refuse the line, or abstain.", panel=_LINES, default=True
+        "--unknown", help="Unknown vote: refuse the line, or count it as an abstention.", panel=_LINES, default=True
     ),
     "late": option(
         "--late",
-        help="A line whose time decreases: take it in order of arrival, or refuse.",
+        help="Line with an earlier time: take it in order of arrival, or refuse it.",
         panel=_LINES,
         default=True,
     ),
-    "time_format": option("--time-format", help="How times are written: '%d.%m.%Y %H:%M'.", panel=_LINES),
+    "time_format": option("--time-format", help="Format of the times, e.g. '%d.%m.%Y %H:%M'.", panel=_LINES),
     "arrival": option("--arrival", help="A line without a time gets the time of its arrival.", panel=_LINES),
     "keep_ids": option("--keep-ids", help="Store ids, so that later lines can verify rows by id.", panel=_LINES),
     "review_below": get_args(ReviewBelow)[1],
     "proba": option("--proba", help="Add the probability of each class.", panel=_ANSWERS),
     "accuracies": option("--accuracies", help="Add the accuracy of each labeler.", panel=_ANSWERS),
     "weights": option(
-        "--weights", help="Add what a vote like each one adds to its class on average, in log-odds.", panel=_ANSWERS
+        "--weights",
+        help="Add each labeler's weight: the log-odds that its vote adds to its class on average.",
+        panel=_ANSWERS,
     ),
     "explain": option("--explain", help="Add what each vote adds to the label, and the majority.", panel=_ANSWERS),
     "ask": option(
-        "--ask", help="Add a question where a verified row would say most; ids are stored for it.", panel=_ANSWERS
+        "--ask",
+        help="Add a question now and then, where a verified row would help most; ids are stored for it.",
+        panel=_ANSWERS,
     ),
     "ask_every": option(
         "--ask-every",
         min=1,
-        help="Rows for each question at least; after a drift event a fifth.",
+        help="Fewest rows between two questions; a fifth of that after a drift event.",
         panel=_ANSWERS,
         default=True,
     ),
@@ -63,11 +67,11 @@ _OPTIONS = {
     "save_every": option(
         "--save-every", min=0.0, help="Seconds between saves of state and metrics file.", panel=_STATE, default=True
     ),
-    "save_lines": option("--save-lines", min=1, help="Also save the state after so many lines.", panel=_STATE),
+    "save_lines": option("--save-lines", min=1, help="Also save the state every so many lines.", panel=_STATE),
     "skip_seen": option(
-        "--skip-seen", help="The input starts from its beginning: skip lines that the state has taken.", panel=_STATE
+        "--skip-seen", help="The input starts from its beginning: skip the lines that the state has read.", panel=_STATE
     ),
-    "again": option("--again", help="Learn again from an input that the state has taken.", panel=_STATE),
+    "again": option("--again", help="Learn again from an input that the state has read.", panel=_STATE),
     "events": option("--events", help="Append drift events to this file as JSON lines.", panel=_NOTIFY),
     "webhook": option(
         "--webhook", envvar="DRIFTVOTE_WEBHOOK", help="Post drift events to this URL as JSON.", panel=_NOTIFY
@@ -142,9 +146,11 @@ def _check_options(options: WatchOptions) -> None:
         if value not in choices:
             raise DriftvoteError(f"{name} {value}: choose {' or '.join(choices)}")
     if options.skip_seen and options.again:
-        raise DriftvoteError("--skip-seen skips lines that the state has taken, --again learns from them; choose one")
+        raise DriftvoteError(
+            "--skip-seen skips lines that the state has read, --again learns from them again; choose one"
+        )
     if options.skip_seen and options.state is None:
-        raise DriftvoteError("--skip-seen needs --state, which counts the lines taken")
+        raise DriftvoteError("--skip-seen needs --state, which counts the lines read")
     if options.metrics_port is not None:
         check_metrics_extra()
 
@@ -190,6 +196,6 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
         ]
         if summary["questions"] or summary["verified_rows"]:
             asked, known = counted(summary["questions"], "question"), counted(summary["verified_rows"], "answer")
-            lines.append(f"asked    {asked}; {known} came")
+            lines.append(f"asked    {asked}; {known} received")
     lines += [f"wrote    {path}" for path in summary["outputs"].values()]
     return [*lines, f"ended    by {summary['ended_by']}"]

@@ -198,7 +198,7 @@ class _Fit:
         return True
 
     def _remove_near_copies(self) -> bool:
-        """Remove pairs that vote nearly alike and that the other agreements do not explain; return whether any went."""
+        """Remove pairs of near-copies that the other agreements do not explain; return whether there were any."""
         alike = self.observed >= NEAR_COPY * np.minimum(self.coverage[self.i], self.coverage[self.j])
         skills = self.skills.copy()
         self.used = ~alike

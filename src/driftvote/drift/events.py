@@ -175,10 +175,11 @@ class DriftWarning:
         """The warning as a sentence.
 
         >>> DriftWarning("near copies", ("a", "b"), 0.97, 1000).sentence
-        'a and b vote nearly alike: together they count for little more than one'
+        'a and b vote almost identically: together they count for little more than one labeler'
         """
         if self.kind == "near copies":
-            return f"{' and '.join(self.labelers)} vote nearly alike: together they count for little more than one"
+            names = " and ".join(self.labelers)
+            return f"{names} vote almost identically: together they count for little more than one labeler"
         return f"{len(self.labelers)} labelers are worth only {self.value:.1f} independent ones"
 
     def to_dict(self) -> dict[str, Any]:
@@ -208,4 +209,4 @@ def _percent(after: float, before: float, of: str = " of the rows") -> str:
 def _balance_sentence(before: dict[str, float], after: dict[str, float]) -> str:
     name = max(after, key=lambda name: abs(after[name] - before.get(name, 0.0)), default="")
     shares = _percent(after.get(name, 0.0), before.get(name, 0.0))
-    return f"the classes come in other shares: most votes are for {name} on {shares}"
+    return f"the class balance changed: {name} has most votes on {shares}"

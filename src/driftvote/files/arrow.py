@@ -54,7 +54,7 @@ class _TypedTable(Table):
                 raise self.error("the file is empty; there are no votes to read") from None
             text = " ".join(str(problem).split())[:100]
             raise self.error(
-                f"not a whole {self.kind} file; it was cut short, is damaged or of another kind ({text}); write it anew"
+                f"not a whole {self.kind} file; it is cut short, damaged or of another kind ({text}); write it again"
             ) from None
 
     def type_of(self, column: str) -> Any:

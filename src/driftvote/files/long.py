@@ -1,4 +1,4 @@
-"""Rows in time order: sorting, and long files with one vote a line.
+"""Rows in time order: sorting, and long files with one vote per line.
 
 Few rows are sorted in memory; more are sorted by DuckDB on disk, in bounded memory. The lines of a task of a long file
 may stand anywhere in it, so all lines are sorted first, by the time at which their task is complete.
@@ -182,7 +182,7 @@ class LongReader:
     def __init__(self, table: Table, roles: Roles, form: VoteFormat, typed: bool = False) -> None:
         if roles.time is None and not roles.in_order:
             raise OrderError(
-                f"{table.shown}: one vote a line needs --time, the column that says when each vote was cast; if the"
+                f"{table.shown}: one vote per line needs --time, the column that says when each vote was cast; if the"
                 " lines are in time order already, pass --in-order"
             )
         self.table = table

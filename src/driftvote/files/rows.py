@@ -64,7 +64,7 @@ def find_roles(table: Table, options: FileOptions, least: int = 3) -> Roles:
     if len(labelers) < least:
         raise table.error(
             f"at least {least} labelers are needed, and there are {len(labelers)} ({quote_names(labelers) or 'none'});"
-            f" its columns are {quote_names(table.names)}; for one vote a line pass --task, --labeler and --label"
+            f" its columns are {quote_names(table.names)}; for one vote per line pass --task, --labeler and --label"
         )
     _refuse_containers(table, [*labelers, options.gold, options.verified])
     return Roles(
@@ -104,10 +104,10 @@ def _find_labelers(table: Table, options: FileOptions, other_roles: set[str]) ->
 def _find_long_roles(table: Table, options: FileOptions) -> Roles:
     for option, name in (("--task", options.task), ("--labeler", options.labeler), ("--label", options.label)):
         if name is None:
-            raise table.error(f"one vote a line needs --task, --labeler and --label; {option} is missing")
+            raise table.error(f"one vote per line needs --task, --labeler and --label; {option} is missing")
     if options.labelers:
         raise table.error(
-            "--labelers names the columns of a wide file; with one vote a line they are the values of --labeler"
+            "--labelers names the columns of a wide file; with one vote per line they are the values of --labeler"
         )
     columns = [options.task, options.labeler, options.label, options.time, options.stream]
     truth = [options.gold, options.verified]

@@ -82,7 +82,7 @@ class FileOptions:
 
     @property
     def long(self) -> bool:
-        """Whether the file has one vote a line."""
+        """Whether the file has one vote per line."""
         return any(name is not None for name in (self.task, self.labeler, self.label))
 
 

@@ -286,7 +286,7 @@ class LabelModel:
         ----------
         data
             Rows x labelers (array or nested lists), a wide frame with a column for each labeler (missing
-            cells abstain), a list of dicts {labeler: vote}, or a long frame with one vote a line. An
+            cells abstain), a list of dicts {labeler: vote}, or a long frame with one vote per line. An
             *iterator* of such chunks gives an iterator of results, so that a long stream is never held
             in memory.
         time
@@ -296,9 +296,9 @@ class LabelModel:
         task, labeler, label
             Columns of a long frame. A task becomes a row when its last vote is in.
         ids
-            Names of the rows for a later `feedback`: one value a row, or a column. Tasks of a long frame are ids.
+            Names of the rows for a later `feedback`: one value per row, or a column. Tasks of a long frame are ids.
         verified
-            Verified classes, one value a row or a column, missing where there is none. Such a row comes out with
+            Verified classes, one value per row or a column, missing where there is none. Such a row comes out with
             this label and probability 1, and is learned from (not by `estimator="triplet"` or `"majority"`).
 
         Returns

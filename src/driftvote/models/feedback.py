@@ -101,7 +101,7 @@ class FeedbackBook:
             )
         if value < n_rows - memory:
             raise FeedbackError(
-                f"row {value} is too long past: the largest window is {memory} rows, so rows before"
+                f"row {value} is too old: the largest window is {memory} rows, so rows before"
                 f" {n_rows - memory} are forgotten"
             )
         return value
