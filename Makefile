@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 # Two workers: the suite is planned for a machine of two cores.
 JOBS ?= 2
 
-.PHONY: help install demo serve-demo test test-jit test-nojit test-bare test-dist coverage check format golden picture clean docs docs-site notebooks reproduce \
+.PHONY: help install demo readme serve-demo test test-jit test-nojit test-bare test-dist coverage check format golden picture clean docs docs-site notebooks reproduce \
 	test-spark test-spark-kill bench-spark bench-spark-state bench bench-quick bench-check bench-peers bench-files quality \
 	quality-ablation committee events-bench bands watch-bench fuzz kill \
 	serve-bench serve-fuzz serve-kill
@@ -104,7 +104,6 @@ quality-ablation: $(VENV)/.base  ## the default model with one choice changed at
 	$(BIN)/python -m experiments.quality.ablation --data $(DATA) --limit 3000 --docs docs --jobs $(JOBS)
 
 bench: $(VENV)/.dev bench-peers  ## measure, some ten minutes; writes docs/performance.md and docs/startup.md
-	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python -m benchmarks
 
 bench-quick: $(VENV)/.dev bench-peers  ## the same at small sizes; writes build/bench-quick/
@@ -167,6 +166,9 @@ notebooks: $(VENV)/.dev  ## run the notebooks of the documentation and store the
 
 docs: $(VENV)/.dev  ## run every example of the documentation and follow its links
 	$(BIN)/python -m pytest -q tests/test_docs.py tests/test_site.py tests/test_notebooks.py
+
+readme: $(VENV)/.plots  ## write the figures in README.md anew, from the tables in docs/
+	$(BIN)/python -m experiments.readme
 
 picture: $(VENV)/.dev  ## the picture of the README, and photographs of the demo's report and the live page (needs Chromium)
 	$(BIN)/python -m experiments.drift --docs docs

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import page
+from benchmarks import page, startup
 from benchmarks.common import ROOT, describe_machine
 from benchmarks.peers import measure_latency, measure_peers
 from benchmarks.throughput import PLANS, SuitePlan, measure_axes, measure_chunked, measure_growth
@@ -21,6 +21,7 @@ SECTIONS: dict[str, Callable[[SuitePlan], Any]] = {
     "peers": measure_peers,
     "chunked": measure_chunked,
     "axes": measure_axes,
+    "startup": lambda plan: startup.measure(1 if plan.name == "tiny" else startup.RUNS),
 }
 
 
@@ -74,6 +75,8 @@ def main() -> int:
         results = rounded(measure(PLANS[asked.plan], asked.only))
         path.write_text(json.dumps(results, indent=1) + "\n")
     page.write(results, folder)
+    if "startup" in results["sections"]:
+        startup.write(results["sections"]["startup"], folder)
     print("\nWhat must hold" + ("" if asked.plan == "full" else " (at these sizes the verdicts say nothing)"))
     for line in page.summary_rows(results["targets"]):
         print(" | ".join(line))

@@ -27,8 +27,8 @@ BLOCK = 1 << 16  # rows of votes made at a time
 WARM_UP = 100_000
 """Rows labeled before a clock starts, which compiles every kernel; a fifth of it for many labelers."""
 
-STREAMS = {"steady": 0, "drifting": 100_000, "restless": 1_000}
-"""After how many rows every labeler's accuracy is drawn anew; 0 is never."""
+STREAMS = {"steady": 0, "drifting": 100_000, "waves": 20_000, "restless": 1_000}
+"""After how many rows every labeler's accuracy is drawn anew; 0 is never. `waves`: the period of sine waves."""
 
 MODELS = {
     "default": "`AdaptiveLabelModel()`",
@@ -69,7 +69,11 @@ def make_votes(case: Case) -> tuple[np.ndarray, np.ndarray]:
     for start in range(0, case.rows, BLOCK):
         rows = np.arange(start, min(start + BLOCK, case.rows))
         shape = (len(rows), case.labelers)
-        right = rng.random(shape, np.float32) < accuracies[rows // every]
+        now = accuracies[rows // every]
+        if case.stream == "waves":
+            phases = 2.0 * np.pi * np.arange(case.labelers) / case.labelers
+            now = (0.75 + 0.15 * np.sin(2.0 * np.pi * rows[:, None] / every + phases)).astype(np.float32)
+        right = rng.random(shape, np.float32) < now
         true = rng.integers(case.classes, size=(len(rows), 1), dtype=np.int8)
         wrong = (true + rng.integers(1, case.classes, size=shape, dtype=np.int8)) % case.classes
         block = np.where(right, true, wrong)

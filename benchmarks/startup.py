@@ -1,65 +1,119 @@
-"""What the first call costs, without and with the kernel cache; writes docs/startup.md.
+"""What the first call costs, without and with the kernel cache; writes docs/startup.json and docs/startup.md.
 
-Run by `make bench`. Every figure is the median of several fresh processes.
+Run by `make bench`, or alone: `python -m benchmarks.startup`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import platform
-import shutil
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
 
-from driftvote import __version__
-
-PAGE = Path(__file__).parents[1] / "docs" / "startup.md"
-RUNS = 3
-PROBE = """
-import time
-start = time.perf_counter()
-import numpy as np
-numpy_done = time.perf_counter()
 import driftvote
-imported = time.perf_counter()
-votes = np.random.default_rng(0).integers(0, 2, size=(1000, 6))
-made = time.perf_counter()
-model = driftvote.AdaptiveLabelModel()
-model.label_stream(votes)
-first = time.perf_counter()
-model.label_stream(votes)
-second = time.perf_counter()
-print(numpy_done - start, imported - numpy_done, first - made, second - first)
-"""
+
+DOCS = Path(__file__).parents[1] / "docs"
+RUNS = 3
+PROBES = {
+    "trivial": """
+import time
+import numba
+
+@numba.njit(cache=True)
+def one_more(x):
+    return x + 1
+
+one_more(1)
+print(time.process_time())
+""",
+    "first_call": """
+import time
+import driftvote
+driftvote.AdaptiveLabelModel().update([1, 1, 0, 1, 0, 1])
+print(time.process_time())
+""",
+    "import": """
+import time
+import driftvote
+print(time.process_time())
+""",
+}
+"""Programs that print their processor time, which a busy machine changes less than the time of the clock."""
 
 
-def measure(cache: str, fresh: bool) -> list[float]:
-    """Median seconds of importing NumPy, importing driftvote, the first call and the second one."""
-    runs = []
-    for _ in range(RUNS):
-        if fresh:
-            shutil.rmtree(cache, ignore_errors=True)
-        done = subprocess.run(
-            [sys.executable, "-c", PROBE],
-            env={**os.environ, "NUMBA_CACHE_DIR": cache},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        runs.append([float(part) for part in done.stdout.split()])
-    return [statistics.median(column) for column in zip(*runs, strict=True)]
+def measure(runs: int = RUNS) -> dict[str, Any]:
+    """Median seconds of each program with an empty and with a filled cache, the programs taking turns."""
+    seconds: dict[str, dict[str, list[float]]] = {name: {"empty": [], "filled": []} for name in PROBES}
+    for _ in range(runs):
+        for name, program in PROBES.items():
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "program.py"  # Numba caches functions of files only
+                path.write_text(program)
+                for state in ("empty", "filled"):
+                    seconds[name][state].append(run(path))
+    found: dict[str, Any] = {
+        name: {state: statistics.median(values) for state, values in states.items()} for name, states in seconds.items()
+    }
+    return found | {"installed_mb": installed_mb(), "versions": versions()}
 
 
-def page(without: list[float], with_cache: list[float]) -> str:
-    def row(name: str, place: int) -> str:
-        return f"| {name} | {without[place]:.2f} s | {with_cache[place]:.2f} s |"
+def run(program: Path) -> float:
+    """Seconds of processor time that a fresh process says it took; kernels are kept beside the program."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(program.parent / "cache")}
+    done = subprocess.run([sys.executable, str(program)], env=environment, capture_output=True, text=True, check=True)
+    return float(done.stdout)
 
+
+def installed_mb() -> float:
+    """Megabytes of the installed packages that driftvote needs, and of driftvote itself."""
+    todo, seen = ["driftvote"], set[str]()
+    while todo:
+        name = todo.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        needed = [re.split(r"[^\w.-]", line)[0] for line in metadata.requires(name) or () if "extra ==" not in line]
+        todo += [each for each in needed if _is_installed(each)]
+    files = [Path(str(file.locate())) for name in seen for file in metadata.files(name) or () if file.suffix != ".pyc"]
+    own = Path(driftvote.__file__).parent
+    files += [path for path in own.rglob("*") if path.suffix in (".py", ".js", ".css", ".html")]
+    return sum(path.stat().st_size for path in set(files) if path.exists()) / 1e6
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def versions() -> dict[str, str]:
+    """What the figures were made with."""
+    return {
+        "driftvote": driftvote.__version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "numba": numba.__version__,
+    }
+
+
+def page(found: dict[str, Any]) -> str:
+    def row(title: str, name: str) -> str:
+        return f"| {title} | {found[name]['empty']:.2f} s | {found[name]['filled']:.2f} s |"
+
+    ratio = found["first_call"]["empty"] / found["trivial"]["empty"]
+    made = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
     return f"""# What the first call costs
 
 Kernels are compiled by Numba on first use and kept on disk, beside the package or, where that folder
@@ -67,28 +121,28 @@ is read-only, in the user's cache folder. A second process compiles nothing. `NU
 another folder. Importing compiles nothing either. [`driftvote compile`](cli.md#driftvote-compile) does all of it
 beforehand.
 
-| | empty cache | filled cache |
+| processor time of a fresh process | empty cache | filled cache |
 |---|---|---|
-{row("import numpy", 0)}
-{row("import driftvote (on top of NumPy; most of it is Numba)", 1)}
-{row("first `label_stream`, 1,000 rows x 6", 2)}
-| second `label_stream`, the same | {without[3] * 1e3:.1f} ms | {with_cache[3] * 1e3:.1f} ms |
+{row("`import driftvote`", "import")}
+{row("`import driftvote`, then the first `update()` of the default model", "first_call")}
+{row("for comparison: `import numba`, then a function of one line", "trivial")}
 
-Median of {RUNS} fresh processes; driftvote {__version__}, Python {platform.python_version()},
-NumPy {np.__version__}, Numba {numba.__version__}, {platform.machine()}, {os.cpu_count()} cores.
-Times move with the machine and its load; what carries over is that a filled cache saves all the compiling.
+With an empty cache the first `update()` takes {ratio:.0f} times as long as that function of one line. Installed,
+driftvote and all that it needs take {found["installed_mb"]:.0f} MB.
 
-Run it again: `make bench`.
+Medians of {RUNS} fresh processes each, in turns. Made with {made}. Times move with the machine; what carries
+over is that a filled cache saves all the compiling. Run it again: `make bench`.
 """
 
 
+def write(found: dict[str, Any], folder: Path) -> None:
+    """Write startup.json and startup.md into a folder."""
+    (folder / "startup.json").write_text(json.dumps(found, indent=1) + "\n")
+    (folder / "startup.md").write_text(page(found))
+
+
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        cache = str(Path(folder) / "cache")
-        without = measure(cache, fresh=True)
-        with_cache = measure(cache, fresh=False)
-    PAGE.write_text(page(without, with_cache))
-    print(PAGE.read_text())
+    write(measure(), DOCS)
 
 
 if __name__ == "__main__":

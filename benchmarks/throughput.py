@@ -186,10 +186,16 @@ def _measure_case(case: Case, plan: SuitePlan, memory: bool) -> dict[str, Any]:
 
 
 def measure_growth(plan: SuitePlan) -> dict[str, Any]:
-    """How the cost grows with labelers (6 to 20) and with rows (tenfold), each pair taking turns."""
-    base = Case(plan.base_rows)
+    """How the cost grows with labelers, classes, abstentions and rows; each pair takes turns."""
+    base = Case(plan.base_rows, stream="steady")
     found: dict[str, Any] = {}
-    for name, other in {"labelers": Case(plan.base_rows, labelers=20), "rows": Case(plan.long_rows)}.items():
+    others = {
+        "labelers": replace(base, labelers=20),
+        "classes": replace(base, classes=5),
+        "abstain": replace(base, abstain=0.3),
+        "rows": replace(base, rows=plan.long_rows),
+    }
+    for name, other in others.items():
         sides = {}
         for side, case in (("base", base), ("other", other)):
             votes, _ = make_votes(case)

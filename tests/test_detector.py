@@ -186,7 +186,7 @@ def test_sides_are_compared_by_definition(n, n_classes, low):
             assert sides.coverage(np.zeros(n, np.int64))[h] == pytest.approx(naive_diagnosis.moved(voted, every, split))
         leaders = np.array([most(row) for row in rows.tolist()])
         for kind, member in list_statistics(0, n_classes).entries():
-            hits, tries = (sides.by_line(words[:, None]) for words in sides.flags(kind, member))
+            hits, tries = (words[:, None] for words in sides.flags(kind, member))
             want = naive_diagnosis.moved(leaders % 8 == member, leaders >= 0, split)
             assert sides.deviates(hits, tries)[0][0] == pytest.approx(want)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import doctest
 import inspect
-import os
+import json
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from driftvote import AdaptiveLabelModel, Confusion, Mixture, OneCoin, Triplet, Wawa, WindowRule
+from experiments import readme
 
 from streams_for_tests import COMPILED
 
@@ -31,21 +32,10 @@ def test_examples_run(page):
     assert runner.summarize().failed == 0
 
 
-def test_the_readmes_python_runs_and_says_what_it_says(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert len(blocks) >= 3
-    for block in blocks:
-        exec(block, names)
-    assert os.listdir(tmp_path) == ["judges.npz"]
-    assert names["judges"].n_rows == 2
-    first: dict[str, object] = {}
-    exec(blocks[0], first)
-    assert first["out"].labels.tolist() == [0, 1, 0]
-    assert (first["step"].label, first["step"].window) == (1, 1)
-    shown = re.search(r"# \(1, (0\.\d+)\.\.\., 1\)", blocks[0])
-    assert str(first["step"].probability).startswith(shown[1])
+def test_the_readmes_figures_are_those_of_the_tables():
+    quality, startup = (json.loads((ROOT / "docs" / f"{name}.json").read_text()) for name in ("quality", "startup"))
+    text = (ROOT / "README.md").read_text()
+    assert readme.fill(text, quality, startup) == text, "run make readme"
 
 
 @pytest.mark.parametrize("name", ["spark.md", "spark-streaming.md"])

@@ -211,7 +211,7 @@ def _moved_panel(sides: Sides) -> dict[int, float]:
     largest = dict.fromkeys(EVENT_KINDS, 0.0)
     for kind, member in list_statistics(0, sides.votes.shape[1]).entries():
         hits, tries = sides.flags(kind, member)
-        moved, _ = sides.deviates(sides.by_line(hits[:, None]), sides.by_line(tries[:, None]))
+        moved, _ = sides.deviates(hits[:, None], tries[:, None])
         largest[kind] = max(largest[kind], abs(float(moved[0])))
     return largest
 
@@ -233,8 +233,9 @@ def _describe(rows: Codes, n_classes: int, estimate: EstimateFunction) -> tuple[
     low, high = np.clip(accuracies - half_widths, 0.0, 1.0), np.clip(accuracies + half_widths, 0.0, 1.0)
     coverage = np.count_nonzero(rows >= 0, axis=0) / max(1, len(rows))
     leads, margins = Sides(rows, n_classes, 0).whole_majority
-    counts = count_words(leads & margins[:, SOLE, None]).sum(axis=0)
-    return accuracies, low, high, coverage, counts / max(1, counts.sum())
+    counts = np.zeros((2, 1, n_classes), np.int64)
+    sum_lines(leads & margins[:, SOLE, None], 0, counts[:, 0])
+    return accuracies, low, high, coverage, counts[1, 0] / max(1, counts[1].sum())
 
 
 def labeler_changes(change: Change, names: Sequence[str]) -> tuple[LabelerChange, ...]:
@@ -304,23 +305,22 @@ class Sides:
         flag_parts(kind, member, self.votes, *self.whole_majority, hits, tries)
         return hits & self.every, tries & self.every
 
-    def by_line(self, words: Words) -> Ints:
-        """Return how many bits of each column are set, by line."""
-        counts = count_words(words)
-        lines = np.zeros((self.n_blocks + 2, words.shape[1]), np.int64)
-        lines[self.n_blocks + 1 - self.n_before : -1] = counts[: self.n_before]
-        lines[-1] = counts[self.n_before :].sum(axis=0)
-        return lines
-
-    def deviates(self, hits: Ints, tries: Ints, begin: Ints | None = None) -> tuple[Floats, Floats]:
+    def deviates(
+        self, hits: Words, tries: Words, lines: Ints | None = None, begin: Ints | None = None
+    ) -> tuple[Floats, Floats]:
         """Return how far each rate moved, as a normal deviate below 0 for a fall, and its spread before the change.
 
-        A column begins to count at line `begin`.
+        If given, `lines` are the tries by line, and a column begins to count at line `begin`.
         """
-        totals = np.zeros((hits.shape[0] + 1, 2, hits.shape[1]), np.int64)
-        totals[1:, HITS], totals[1:, TRIES] = np.cumsum(hits, axis=0), np.cumsum(tries, axis=0)
-        moved, spreads = np.empty((2, hits.shape[1]))
-        compare_sides(totals, np.zeros(hits.shape[1], np.int64) if begin is None else begin, moved, spreads)
+        n_columns = hits.shape[1]
+        totals = np.zeros((self.n_blocks + 3, 2, n_columns), np.int64)
+        sum_lines(hits, self.n_before, totals[:, HITS])
+        if lines is None:
+            sum_lines(tries, self.n_before, totals[:, TRIES])
+        else:
+            np.cumsum(lines, axis=0, out=totals[1:, TRIES])
+        moved, spreads = np.empty((2, n_columns))
+        compare_sides(totals, np.zeros(n_columns, np.int64) if begin is None else begin, moved, spreads)
         return moved, spreads
 
     def coverage(self, begin: Ints) -> Floats:
@@ -329,12 +329,12 @@ class Sides:
         # Lines end at the change, blocks of the rows do not: the first line of a labeler holds only a part of it.
         tries = np.where(lines < begin, 0, np.where(lines == begin, self.split % BLOCK, BLOCK))
         tries[-1] = self.n_rows - self.split
-        return self.deviates(self.by_line(self.cast), tries, begin)[0]
+        return self.deviates(self.cast, self.cast, tries, begin)[0]
 
     def pairs(self, h: int) -> Floats:
         """Return how far the agreement of each labeler with labeler `h` moved."""
         alike = np.bitwise_or.reduce(self.votes & self.votes[:, :, h, None], axis=1)
-        return self.deviates(self.by_line(alike), self.by_line(self.cast & self.cast[:, h, None]))[0]
+        return self.deviates(alike, self.cast & self.cast[:, h, None])[0]
 
     def agreement(self, panel: Bools) -> tuple[Floats, Floats]:
         """Return how far the agreement of each labeler with most of the others in the panel moved.
@@ -343,34 +343,85 @@ class Sides:
         """
         n_parts, n_classes, n = self.votes.shape
         leads, margins = self.majority(panel)
-        sole, tied, close = (margins[:, place, None] for place in (SOLE, TIED, CLOSE))
-        leading = np.bitwise_or.reduce(self.votes & leads[:, :, None], axis=1)
-        member = np.where(panel, ~np.uint64(0), np.uint64(0))
         hits, tries = np.zeros((2, n_parts, n), np.uint64)
         counts = np.zeros((min(n_classes, SHARES), 2, 2, n))  # stratum, hits and tries, before and after
-        for c in range(n_classes):
-            mine, lead = self.votes[:, c], leads[:, c, None]
-            # A member's own vote is taken out of the count, see `flag_rows`.
-            right = mine & lead & sole & ~(close & member)
-            counted = right | (lead & ~mine & ((self.cast & sole) | (leading & tied & member)))
-            hits, tries = hits | right, tries | counted
-            for place, words in ((HITS, right), (TRIES, counted)):
-                number = count_words(words)
-                counts[c % SHARES, place, 0] += number[: self.n_before].sum(axis=0)
-                counts[c % SHARES, place, 1] += number[self.n_before :].sum(axis=0)
-        overall, spreads = self.deviates(self.by_line(hits), self.by_line(tries))
-        top, variance = np.zeros((2, n))
-        n_before, n_after = np.maximum(counts[:, TRIES].sum(axis=0), 1.0)
-        for (b, a), (big, m) in counts:
-            # Where a class has all but gone, or has just come, rows that seem to be of it are mistakes of the others.
-            is_there = (big * n_after <= MOST_TIMES * m * n_before) & (m * n_before <= MOST_TIMES * big * n_after)
-            a, b, m, big = (np.where(is_there, part, 0.0) for part in (a, b, m, big))
-            both = np.maximum(m + big, 2.0)
-            rate = (a + b) / both
-            top += (a * big - b * m) / both
-            variance += m * big * rate * (1.0 - rate) / (both - 1.0)
-        inside = np.divide(top, np.sqrt(variance * spreads), out=np.zeros(n), where=variance > 0.0)
+        count_agreement(self.votes, self.cast, leads, margins, panel, self.n_before, hits, tries, counts)
+        overall, spreads = self.deviates(hits, tries)
+        inside = np.empty(n)
+        compare_strata(counts, spreads, inside)
         return overall, inside
+
+
+@jit
+def sum_lines(words: Words, n_before: int, totals: Ints) -> None:
+    """Fill in running totals of the bits that are set in each column, by line; the first line holds 0.
+
+    Lines are those of `Sides`: parts before the change one by one, then all parts since.
+    """
+    last = totals.shape[0] - 1
+    for column in range(words.shape[1]):
+        total = 0
+        for part in range(words.shape[0]):
+            total += count_bits(words[part, column])
+            totals[min(last, last - n_before + part), column] = total
+
+
+@jit
+def count_agreement(
+    votes: Words,
+    cast: Words,
+    leads: Words,
+    margins: Words,
+    panel: Bools,
+    n_before: int,
+    hits: Words,
+    tries: Words,
+    counts: Floats,
+) -> None:
+    """Find the rows on which each labeler votes as most of the others in the panel do, and those that count for it.
+
+    `counts` gets how many they are by class of the others, hits and tries, before and after the change.
+    """
+    none = np.uint64(0)
+    for part in range(votes.shape[0]):
+        sole, tied, close = margins[part, SOLE], margins[part, TIED], margins[part, CLOSE]
+        side = 0 if part < n_before else 1
+        for h in range(votes.shape[2]):
+            leading = none
+            for c in range(votes.shape[1]):
+                leading |= votes[part, c, h] & leads[part, c]
+            # A member's own vote is taken out of the count, see `flag_rows`.
+            lone, shared = (close, tied) if panel[h] else (none, none)
+            for c in range(votes.shape[1]):
+                mine, lead = votes[part, c, h], leads[part, c]
+                right = mine & lead & sole & ~lone
+                counted = right | (lead & ~mine & ((cast[part, h] & sole) | (leading & shared)))
+                hits[part, h] |= right
+                tries[part, h] |= counted
+                counts[c % SHARES, HITS, side, h] += count_bits(right)
+                counts[c % SHARES, TRIES, side, h] += count_bits(counted)
+
+
+@jit
+def compare_strata(counts: Floats, spreads: Floats, inside: Floats) -> None:
+    """Fill in how far rates moved inside the strata, as a normal deviate (Cochran, Mantel and Haenszel)."""
+    for h in range(inside.shape[0]):
+        n_before, n_after = 0.0, 0.0
+        for c in range(counts.shape[0]):
+            n_before += counts[c, TRIES, 0, h]
+            n_after += counts[c, TRIES, 1, h]
+        n_before, n_after = max(n_before, 1.0), max(n_after, 1.0)
+        top, variance = 0.0, 0.0
+        for c in range(counts.shape[0]):
+            b, a = counts[c, HITS, 0, h], counts[c, HITS, 1, h]
+            big, m = counts[c, TRIES, 0, h], counts[c, TRIES, 1, h]
+            # Where a class has all but gone, or has just come, rows that seem to be of it are mistakes of the others.
+            if big * n_after <= MOST_TIMES * m * n_before and m * n_before <= MOST_TIMES * big * n_after:
+                both = max(m + big, 2.0)
+                rate = (a + b) / both
+                top += (a * big - b * m) / both
+                variance += m * big * rate * (1.0 - rate) / (both - 1.0)
+        inside[h] = top / math.sqrt(variance * spreads[h]) if variance > 0.0 else 0.0
 
 
 @jit
@@ -397,21 +448,6 @@ def flag_parts(kind: int, member: int, votes: Words, leads: Words, margins: Word
     """Apply `flag_rows` to each part."""
     for part in range(votes.shape[0]):
         hits[part], tries[part] = flag_rows(kind, member, votes[part], leads[part], margins[part])
-
-
-@jit
-def fill_counts(words: Words, counts: Ints) -> None:
-    """Fill in how many bits of each word are set (parts x columns)."""
-    for part in range(words.shape[0]):
-        for column in range(words.shape[1]):
-            counts[part, column] = count_bits(words[part, column])
-
-
-def count_words(words: Words) -> Ints:
-    """Return how many bits of each word are set (parts x columns)."""
-    counts = np.empty(words.shape, np.int64)
-    fill_counts(words, counts)
-    return counts
 
 
 @jit
