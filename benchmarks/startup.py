@@ -119,7 +119,7 @@ def page(found: dict[str, Any]) -> str:
 Kernels are compiled by Numba on first use and kept on disk, beside the package or, where that folder
 is read-only, in the user's cache folder. A second process compiles nothing. `NUMBA_CACHE_DIR` chooses
 another folder. Importing compiles nothing either. [`driftvote compile`](cli.md#driftvote-compile) does all of it
-beforehand.
+beforehand. If compiling takes longer than two seconds, a line on standard error says so; `DRIFTVOTE_QUIET=1` hides it.
 
 | processor time of a fresh process | empty cache | filled cache |
 |---|---|---|

@@ -101,3 +101,20 @@ def test_without_a_place_for_the_cache_kernels_compile_in_memory(monkeypatch):
     monkeypatch.setattr(_jit.numba, "njit", lambda **flags: (_ for _ in ()).throw(RuntimeError("other trouble")))
     with pytest.raises(RuntimeError, match="other trouble"):
         _jit.jit(len)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("quiet", ["", "1"])
+def test_long_compiling_is_explained(tmp_path, quiet):
+    """One line, on standard error, and not where the environment says so. The clock is set to nothing here."""
+    code = """
+import driftvote
+from driftvote.core import jit
+jit._notice.after = 0.0
+for _ in range(2):
+    driftvote.MajorityLabelModel(false_event_rate=None).update([1, 0, 1])
+"""
+    env = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "DRIFTVOTE_QUIET": quiet}
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert done.stderr == ("" if quiet else _jit.NOTICE + "\n")
+    assert done.stdout == ""

@@ -23,7 +23,7 @@ from driftvote.cli.label import label, report
 from driftvote.cli.serve import serve_app
 from driftvote.cli.simulate import simulate
 from driftvote.cli.watch import watch
-from driftvote.core.jit import on_compilation
+from driftvote.core.jit import drop_notice, on_compilation
 from driftvote.errors import DriftvoteError, VoteFormatWarning, one_line
 
 COMPILING = "compiling for this machine; this happens once, and takes about half a minute"
@@ -70,6 +70,7 @@ def main() -> None:
     """Run the command line and exit; an error prints one line, never a traceback, and exits with code 2."""
     end_guard()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(TERMINATED))  # so that temporary files are removed
+    drop_notice()  # commands have their own line
     show: Any = _show_warning
     warnings.showwarning = show
     if sys.stderr.isatty() and sys.argv[1:2] != ["compile"] and "--quiet" not in sys.argv:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
+import sys
+import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -106,6 +110,49 @@ class KernelTable:
 
         overload(call, strict=False, jit_options=_FLAGS)(resolve)
         return call
+
+
+NOTICE = (
+    "driftvote: compiling for this machine; this happens once, and takes about half a minute (DRIFTVOTE_QUIET=1 hides"
+    " this line)"
+)
+"""Printed on standard error where compiling takes long, once in a process."""
+
+
+class _Notice(event.Listener):
+    """Tells people why they wait: prints a line when a kernel is compiled for longer than `after` seconds."""
+
+    def __init__(self, after: float = 2.0) -> None:
+        self.after, self._depth, self._timer = after, 0, threading.Timer(0.0, self._print)
+
+    def on_start(self, event: event.Event) -> None:
+        """Start the clock with the outermost kernel; others are compiled inside it."""
+        self._depth += 1
+        if self._depth == 1 and event.data["dispatcher"].__module__.startswith("driftvote."):
+            self._timer = threading.Timer(self.after, self._print)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def on_end(self, event: event.Event) -> None:
+        """Stop the clock."""
+        self._depth -= 1
+        if self._depth == 0:
+            self._timer.cancel()
+
+    def _print(self) -> None:
+        if not os.environ.get("DRIFTVOTE_QUIET"):
+            print(NOTICE, file=sys.stderr, flush=True)
+        drop_notice()
+
+
+_notice = _Notice()
+event.register("numba:compile", _notice)  # type: ignore[no-untyped-call]
+
+
+def drop_notice() -> None:
+    """Say nothing about compiling from now on: it was said, or somebody else says it."""
+    with contextlib.suppress(ValueError):
+        event.unregister("numba:compile", _notice)  # type: ignore[no-untyped-call]
 
 
 class _Compilations(event.Listener):
