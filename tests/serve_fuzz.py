@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import copy
 import http.client
 import json
 import random
@@ -39,7 +40,7 @@ def pick(rng: random.Random, depth: int = 0) -> Any:
         return [pick(rng, depth + 1) for _ in range(rng.randint(0, 4))]
     if depth < 3 and kind < 0.35:
         return {str(pick(rng, 3))[:20]: pick(rng, depth + 1) for _ in range(rng.randint(0, 4))}
-    return rng.choice(VALUES)
+    return copy.deepcopy(rng.choice(VALUES))  # what is made of it is changed
 
 
 def rows_body(rng: random.Random) -> Any:
