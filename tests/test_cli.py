@@ -126,6 +126,6 @@ def test_tables_are_written_by_extension(tmp_path):
     table = pa.table({"a": [1, 2]})
     write_table(tmp_path / "t.parquet", table)
     assert pyarrow.parquet.read_table(tmp_path / "t.parquet").equals(table)
-    with pytest.raises(DriftvoteError, match=r"cannot tell the format from the ending '.doc'; say --to"):
+    with pytest.raises(DriftvoteError, match=r"cannot tell the format from the ending '.doc'; pass --to"):
         write_table(tmp_path / "t.doc", table)
     assert not (tmp_path / "t.doc").exists()

@@ -207,7 +207,7 @@ class TestDoors:
         keys = {"task": "task", "labeler": "worker", "label": "label", "time": "time"}
         model = AdaptiveLabelModel()
         assert model.label_stream(frame, **keys, verified="gold").labels.tolist() == [0, 1, 1]
-        with pytest.raises(FeedbackError, match="8 may be a row number or an id, .* say by='row' or by='id'"):
+        with pytest.raises(FeedbackError, match="8 may be a row number or an id, .* pass by='row' or by='id'"):
             model.feedback(8, 1)
         model.save(tmp_path / "state.npz")
         model = AdaptiveLabelModel.load(tmp_path / "state.npz")

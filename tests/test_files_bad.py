@@ -87,7 +87,7 @@ BAD = {
     "not npz": ("v.npz", "hello world, this is text", [], r"not a whole npz file"),
     "not gzip": ("v.csv.gz", "hello world, this is text", [], r"cannot be unpacked"),
     "cut gzip": ("v.csv.gz", gzip.compress((HEAD + "".join(ROWS * 500)).encode())[:-200], ["--id", "id"], r"cannot be unpacked|line [\d,]+ has \d fields"),
-    "unknown ending": ("v.doc", "a,b,c\n0,1,1\n", [], r"cannot tell the format from the ending '.doc'; say --from csv"),
+    "unknown ending": ("v.doc", "a,b,c\n0,1,1\n", [], r"cannot tell the format from the ending '.doc'; pass --from csv"),
     "no ending": ("votes", "a,b,c\n0,1,1\n", [], r"a name without an ending"),
     "unknown format": ("v.csv", "a,b,c\n0,1,1\n", ["--from", "excel"], r"--from excel: there is no such format"),
     "unknown model": ("v.csv", "a,b,c\n0,1,1\n", ["--model", "magic"], r"--model magic: there is no such model"),

@@ -120,8 +120,8 @@ def test_gold_is_compared_with_the_models(stream, report):
     assert table.shape == (N_CLASSES, N_CLASSES + 1)
     assert table[1, 2] == ((gold == 1) & (out.codes == 2)).sum()
     assert table[1, -1] == ((gold == 1) & (out.codes == -1)).sum()
-    assert report.gold.stretches[0].first_row == 0
-    assert report.gold.stretches[-1].last_row == len(votes) - 1
+    assert report.gold.ranges[0].first_row == 0
+    assert report.gold.ranges[-1].last_row == len(votes) - 1
 
 
 def test_buckets_keep_means_and_extremes(stream, report):

@@ -73,7 +73,7 @@ def other(value, name):
     if isinstance(value, dict):
         return {**value, "changed": "& changed"}
     if isinstance(value, list) and name in (
-        "stretches",
+        "ranges",
         "examples",
         "votes",
         "findings",

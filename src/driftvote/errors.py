@@ -17,11 +17,11 @@ def one_line(text: str) -> str:
 
 
 class DriftvoteError(Exception):
-    """Anything that driftvote refuses to do."""
+    """Base class of all errors of driftvote."""
 
 
 class SettingError(DriftvoteError, ValueError):
-    """A setting is out of its range or does not go with another one."""
+    """A setting is out of range, or contradicts another one."""
 
 
 class VoteError(DriftvoteError, ValueError):
@@ -41,7 +41,7 @@ class OrderError(DriftvoteError, ValueError):
 
 
 class FeedbackError(DriftvoteError, ValueError):
-    """A verified label that cannot be taken: of an unknown row or class, or of a row that has one."""
+    """A verified label that cannot be used: the row or class is unknown, or the row has one already."""
 
 
 class StateError(DriftvoteError, ValueError):
@@ -49,7 +49,7 @@ class StateError(DriftvoteError, ValueError):
 
 
 class NotFittedError(DriftvoteError, ValueError, AttributeError):
-    """The model has seen no rows yet, and this needs some."""
+    """The model has seen no rows yet, and this call needs some."""
 
 
 class MissingExtraError(DriftvoteError, ImportError):

@@ -215,7 +215,7 @@ def split_list(text: str) -> Names:
     try:
         items = next(csv.reader([text], skipinitialspace=True), [])
     except csv.Error as problem:
-        raise DriftvoteError(f"{text!r} is not a list such as a,b,c ({problem}); quote odd names") from None
+        raise DriftvoteError(f"{text!r} is not a list such as a,b,c ({problem}); quote names with commas") from None
     return tuple(item.strip() for item in items if item.strip())
 
 

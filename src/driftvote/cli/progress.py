@@ -28,7 +28,7 @@ def rows_done(what: str, quiet: bool) -> Iterator[Rows]:
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
-        TextColumn("{task.fields[rows]:,} rows, {task.fields[rate]:,} a second"),
+        TextColumn("{task.fields[rows]:,} rows, {task.fields[rate]:,} per second"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as progress:
@@ -53,6 +53,6 @@ def _row_lines(what: str, console: Console) -> Rows:
             return
         last = now
         left = "" if not share else f", {share:.0%} of the file, {(now - start) * (1 / share - 1):,.0f} s left"
-        console.print(f"{what}: {rows:,} rows, {rows / (now - start):,.0f} a second{left}", highlight=False)
+        console.print(f"{what}: {rows:,} rows, {rows / (now - start):,.0f} per second{left}", highlight=False)
 
     return listen

@@ -256,7 +256,7 @@ class DriftDetector:
         """Take in rows and return the events that they bring, in order.
 
         `votes` are class codes: rows x labelers, or one row. `windows` are the windows of a model and `times` the times
-        of the rows, one a row; events then report them.
+        of the rows, one per row; events then report them.
         """
         rows = self._check(votes)
         if windows is not None and len(windows) != len(rows):

@@ -150,7 +150,7 @@ class DriftEvent:
 
 @dataclass(frozen=True)
 class DriftWarning:
-    """A weakness of the panel that is no event: labelers that err together.
+    """A weakness of the panel that is not an event: labelers that err together.
 
     Attributes
     ----------

@@ -148,7 +148,7 @@ class CsvTable(Table):
         except (OSError, zlib.error) as problem:
             if isinstance(problem, OSError) and problem.errno is not None and problem.filename is not None:
                 raise
-            raise self.error(f"the file cannot be unpacked to its end ({_shorten(problem)}); fetch it anew") from None
+            raise self.error(f"the file cannot be unpacked to its end ({_shorten(problem)}); fetch it again") from None
 
     def _explain(self, problem: str) -> str:
         if "UTF8" in problem or "UTF-8" in problem:

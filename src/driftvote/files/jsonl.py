@@ -125,7 +125,7 @@ class JsonLinesTable(Table):
                 try:
                     block = stream.read(BLOCK)
                 except OSError as problem:
-                    raise self.error(f"the file cannot be unpacked to its end ({problem}); fetch it anew") from None
+                    raise self.error(f"the file cannot be unpacked to its end ({problem}); fetch it again") from None
                 if not block:
                     break
                 whole, end, rest = (rest + block).rpartition(b"\n")

@@ -162,7 +162,7 @@ class NpyTable(Table):
                 raise self.error("the file is empty; there are no votes to read") from None
             raise self.error(
                 f"not a whole {self.kind} file; it was cut short or is of another kind ({str(problem)[:80]}); make it"
-                " anew"
+                " again"
             ) from None
 
 

@@ -247,7 +247,7 @@ def format_of(path: str | Path, name: str | None = None, option: str = "--from")
         raise DriftvoteError(f"{path}: this is a spreadsheet; save its sheet as CSV (UTF-8), and name that file")
     if kind is None:
         what = f"the ending {ending!r}" if ending else "a name without an ending"
-        raise DriftvoteError(f"{path}: cannot tell the format from {what}; say {option} {' | '.join(FORMATS)}")
+        raise DriftvoteError(f"{path}: cannot tell the format from {what}; pass {option} {' | '.join(FORMATS)}")
     if compression and not FORMATS[kind].is_text:
         raise DriftvoteError(f"{path}: {kind} files are not compressed as a whole; unpack it first")
     return kind, compression

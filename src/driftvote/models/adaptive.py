@@ -27,14 +27,14 @@ ESTIMATOR_SHORTCUTS = ("refresh", "class_balance", "clip", "answer_errors")
 class AdaptiveLabelModel(LabelModel):
     """Labels from noisy labelers that drift, without ground truth.
 
-    As rows come in, the model chooses how many of the last ones still count (the window), learns from how the
-    labelers vote together in that window how each of them votes, and labels the row by it. The window never
-    reaches back beyond a drift event that changed a labeler. Where accuracies explain how labelers agree, it
-    grows only as long as the agreements in a larger window differ by no more than noise would explain.
+    For each row, the model chooses how many of the last rows still count (the window), estimates from the votes in
+    that window how reliable each labeler is, and labels the row. The window never reaches back beyond a drift event
+    that changed a labeler. Where accuracies explain how often labelers agree, it grows only as long as the
+    agreements in a larger window differ by no more than noise.
 
     The window rule is that of Mazzetto, Esfandiarpoor, Singirikonda, Upfal and Bach, "An Adaptive Method for
     Weak Supervision with Drifting Data" (AISTATS 2025); the default goes beyond it in the threshold and in the
-    label model. `AdaptiveLabelModel.paper()` is the paper to the letter.
+    label model. `AdaptiveLabelModel.paper()` is exactly the paper's method.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ class AdaptiveLabelModel(LabelModel):
         Number of classes, default 2. Votes are 0 .. K-1 and -1 abstains, unless declared otherwise.
     votes
         `"snorkel"` (0 .. K-1, -1 abstains; assumed if no format is declared) or `"signed"` (-1 and +1, 0
-        abstains: the paper, FlyingSquid). Saying `"snorkel"` also switches off the check that refuses a
-        first batch of nothing but -1 and +1.
+        abstains: the paper, FlyingSquid). Passing `"snorkel"` also switches off the check that refuses a
+        first batch of only -1 and +1.
     classes, abstain
         Any other values: the classes in order, and the value that abstains (missing always does).
     labelers
@@ -125,7 +125,7 @@ class AdaptiveLabelModel(LabelModel):
 
     @classmethod
     def paper(cls, n_classes: int = 2, **overrides: Any) -> AdaptiveLabelModel:
-        """Return the paper to the letter, whatever the defaults become.
+        """Return the paper's method exactly, independent of the defaults.
 
         One accuracy for each labeler, from agreements alone, windows 1, 2, 4 ... 2^19, beta = delta = 0.1,
         accuracies clipped to [0.1, 0.9], abstentions and ties decided at random (seeded).
@@ -153,7 +153,7 @@ class AdaptiveLabelModel(LabelModel):
         return cls(**(plain | {"windows": WindowRule(**windows), "estimator": kind(**estimator)}))
 
     def guarantee(self, tau: Number = 0.1) -> theory.Guarantee:
-        """Return the method's guarantee as numbers at the current row: what is proved, and what stays unknown.
+        """Return the method's guarantee as numbers at the current row: what is proved, and what remains unknown.
 
         Proved for `bound="mcdiarmid"`; under a sharper bound the numbers are those of the paper's rule at this window,
         and say so. `tau`: every labeler is right with probability at least 1/K + tau, abstentions counted as blind

@@ -217,9 +217,9 @@ class LabelModel:
         """Learn from one row, then return its label.
 
         `row` is a sequence of votes, one for each labeler, or a dict {labeler: vote} in which a missing labeler
-        abstains and a new name joins. `id` names the row in a later `feedback`. `verified` is its class, if it is
-        known: the label then, and something to learn from. `time` (a number, a date, text that writes one or sorts)
-        must not decrease; events report it. `time_format` says how text writes it, such as `"%d.%m.%Y"`.
+        abstains and a new labeler joins. `id` names the row in a later `feedback`. `verified` is its class, if it is
+        known: it becomes the label, and the model learns from it. `time` (a number, a date, or text) must not
+        decrease; events report it. `time_format` is the format of a time that is text, such as `"%d.%m.%Y"`.
         """
         if id is not None or verified is not None:
             self.check_learns_from_verified()
@@ -292,7 +292,7 @@ class LabelModel:
         time
             Column of a frame that must not decrease; a long frame needs one.
         time_format
-            How text writes the times, such as `"%d.%m.%Y %H:%M"`. Needed only where the column does not show it.
+            Format of times that are text, such as `"%d.%m.%Y %H:%M"`; needed only where it cannot be detected.
         task, labeler, label
             Columns of a long frame. A task becomes a row when its last vote is in.
         ids
@@ -367,7 +367,7 @@ class LabelModel:
         return out, events
 
     def partial_fit(self: Self, data: Any, y: Any = None, **columns: Any) -> Self:
-        """Learn from more rows, label none. Takes what `label_stream` takes; `y` is ignored."""
+        """Learn from more rows without labeling them. Takes what `label_stream` takes; `y` is ignored."""
         chunks = data if is_iterator_of_chunks(data) else [data]
         if chunks is data:
             refuse_values_for_chunks(**columns)
@@ -392,13 +392,13 @@ class LabelModel:
         return events
 
     def fit(self: Self, data: Any, y: Any = None, **columns: Any) -> Self:
-        """Forget everything, then learn from rows, label none. Takes what `label_stream` takes; `y` is ignored."""
+        """Reset, then learn from rows without labeling them. Takes what `label_stream` takes; `y` is ignored."""
         self._become(self.clone().partial_fit(data, **columns))
         self._call_back(self.events)
         return self
 
     def fit_predict(self, data: Any, y: Any = None, **columns: Any) -> npt.NDArray[Any]:
-        """Forget everything, then return the label of each row as of its time; `y` is ignored."""
+        """Reset, then return the label that each row gets when it arrives; `y` is ignored."""
         fresh = self.clone()
         out = fresh.label_stream(data, **columns)
         labels = out.labels if isinstance(out, LabeledStream) else np.concatenate([part.labels for part in out])
@@ -633,7 +633,7 @@ class LabelModel:
     def predict(
         self, /, data: Any, return_probs: bool = False, tie_break_policy: str | None = None, **columns: str | None
     ) -> Prediction | tuple[Prediction, Prediction]:
-        """Return the labels of rows by the current fit; learn nothing, change nothing.
+        """Return the labels of rows by the current fit; the model does not change.
 
         An array gives an array. A wide frame gives a column of its library (with its index, in
         pandas), a long frame gives a frame of task and label. With `return_probs`, a pair of labels
@@ -654,7 +654,7 @@ class LabelModel:
 
     @serialized
     def explain(self, row: Any) -> Explanation:
-        """Return why a row would get its label by the current fit; learns nothing.
+        """Return why a row would get its label by the current fit; the model does not change.
 
         >>> from driftvote import AdaptiveLabelModel
         >>> model = AdaptiveLabelModel(classes=["safe", "unsafe"])
@@ -716,7 +716,7 @@ class LabelModel:
 
     @serialized
     def feedback(self, row_or_id: Any, label: Any = None, *, by: str | None = None, replace: bool = False) -> None:
-        """Tell the model the class of rows it has seen; it learns from that from now on.
+        """Add verified classes of rows that the model has seen; it learns from them from now on.
 
         All or nothing: if anything is refused, nothing has changed. Not for `"triplet"` and `"majority"`.
 
@@ -872,7 +872,7 @@ class LabelModel:
 
     @property
     def window(self) -> int:
-        """How many of the last rows count now; 0 before the first row."""
+        """Number of the last rows that count now; 0 before the first row."""
         return int(self._current().windows[0])
 
     @property
@@ -903,7 +903,7 @@ class LabelModel:
     @property
     @serialized
     def memory_rows(self) -> int | None:
-        """How many rows before a row, with their numbers, decide its label; None: all of them."""
+        """How many of the rows before it can influence the label of a row; None: all of them."""
         engine = self._stream.engine or Engine(self._estimator, self._rule, 3, self._form.n_classes, False)
         return engine.memory_rows
 
@@ -916,7 +916,7 @@ class LabelModel:
 
     @serialized
     def describe(self) -> str:
-        """Return what the model is, how it reads votes, and what it knows, in a few lines."""
+        """Return a summary in a few lines: settings, vote format, labelers and their accuracies."""
         lines = [
             repr(self),
             f"votes: {self._form.describe()}",
@@ -1028,19 +1028,19 @@ class LabelModel:
 
     @serialized
     def reset(self: Self) -> Self:
-        """Forget every row and every name that the votes brought; settings stay."""
+        """Forget all rows, and all names that came with votes; keep the settings."""
         self._stream = self.clone()._stream
         return self
 
     def save(self, path: str | Path) -> None:
-        """Write settings and state to one file, whole or not at all; `load` resumes bit for bit."""
+        """Write settings and state to one file, atomically; a loaded model continues with identical results."""
         write_state(path, *self.to_state())
 
     @classmethod
     def load(cls: type[Self], path: str | Path) -> Self:
         """Return the model in a file that `save` wrote.
 
-        A file of another version, of another model, cut short or tampered with is refused.
+        Refuses a file of another version or model, and one that is incomplete or was changed.
         """
         return cls.from_state(*read_state(path), name=str(path))
 
@@ -1072,7 +1072,7 @@ class LabelModel:
     def from_state(cls: type[Self], header: dict[str, Any], arrays: Arrays, *, name: str = "the state") -> Self:
         """Return the model of a header and arrays from `to_state`; `name` is how messages call it.
 
-        Nothing is believed: every value is checked, and a state that does not fit is refused with a `StateError`.
+        Every value is checked; a state that does not fit raises a `StateError`.
         """
         kind = LabelModel._kinds.get(str(header["model"]))
         if kind is None or not issubclass(kind, cls):

@@ -19,8 +19,8 @@ from driftvote.settings import Number
 class FixedWindowLabelModel(LabelModel):
     """Accuracies from the last `window` rows, or from all the past.
 
-    The paper's baselines, and the right model when you know how long the past stays true. While fewer
-    rows than the window have come, those there are count. Parameters that are not listed are those of
+    The paper's baselines, and the right model if you know how long the past stays valid. Until the
+    window is full, all rows so far count. Parameters that are not listed are those of
     `AdaptiveLabelModel`.
 
     Parameters

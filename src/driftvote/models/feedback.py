@@ -85,12 +85,12 @@ class FeedbackBook:
         value = plain_id(key)
         assert value is not None
         if by == "row" and not isinstance(value, int):
-            raise FeedbackError(f"rows are whole numbers from 0, not {key!r}; say by='id' if it is an id")
+            raise FeedbackError(f"rows are whole numbers from 0, not {key!r}; pass by='id' if it is an id")
         if by == "id" or not isinstance(value, int):
             return self._find_id(value, engine)
         if by is None and self.n_numbers:
             raise FeedbackError(
-                f"{value} may be a row number or an id, because ids of this stream are numbers; say by='row' or by='id'"
+                f"{value} may be a row number or an id, because ids here are numbers; pass by='row' or by='id'"
             )
         n_rows, memory = engine.n_rows, engine.largest_window
         if value < 0:

@@ -41,7 +41,7 @@ LOOK_AHEAD = 20
 
 @dataclass(frozen=True)
 class Question:
-    """A row whose true class is worth knowing.
+    """A row whose true class would help most to label the others.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Question:
 
 
 class Questions(list[Question]):
-    """A list of questions, most valuable first, and what asking is expected to change.
+    """A list of questions, most valuable first, with the expected effect of answers.
 
     Attributes
     ----------

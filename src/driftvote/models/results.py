@@ -217,7 +217,7 @@ def member_weights(estimates: Estimates) -> list[MemberWeight]:
 
 
 class LabeledStream:
-    """Labels of a chunk of rows, with what they were made from.
+    """Labels of consecutive rows, with the estimates behind them.
 
     Rows are in time order; arrays have one entry, or one line, for each row.
 
@@ -230,7 +230,7 @@ class LabeledStream:
     proba
         Probability of each class (columns in the order of `classes`).
     windows
-        How many rows, this one included, the estimates were made from.
+        Number of rows, this one included, that the estimates come from.
     n_votes
         How many labelers did not abstain on the row.
     events
@@ -311,7 +311,7 @@ class LabeledStream:
 
     @property
     def windows(self) -> Ints:
-        """How many rows, this one included, the estimates were made from."""
+        """Number of rows, this one included, that the estimates come from."""
         return self._estimates.windows
 
     @property
@@ -481,7 +481,7 @@ class LabeledStream:
         return accuracy_bands(self._estimates, kind, tau, delta)
 
     def timeline(self, every: int | None = None, backend: str | None = None) -> IntoDataFrame:
-        """Return the labelers over time as a tidy frame: a line for each labeler of each row, or of some rows.
+        """Return the labelers over time as a tidy frame: one line per labeler and row, or for some of the rows.
 
         Columns: t (the row's number in the stream), time (if the rows came with times), labeler, accuracy, low, high
         (the calibrated band), coverage, weight, window. `every` is chosen so that about 500 rows are listed; the last
@@ -504,7 +504,7 @@ class LabeledStream:
         return make_frame(columns, backend or self._origin.backend or "pyarrow")
 
     def to_frame(self, backend: str | None = None, per_labeler: bool = False) -> IntoDataFrame:
-        """Return the labels as a frame: of the library the votes came in, or of `backend`.
+        """Return the labels as a frame: of the library that the votes came from, or of `backend`.
 
         Columns: the task (after a long frame), label, probability, one probability for each class, window,
         n_votes; with `per_labeler` also accuracy, weight and coverage of each labeler. A pandas frame
@@ -533,7 +533,7 @@ class LabeledStream:
 
 
 class Step:
-    """One row's label, with what it was made from.
+    """The label of one row, with the estimates behind it.
 
     Examples
     --------
@@ -578,7 +578,7 @@ class Step:
 
     @property
     def window(self) -> int:
-        """How many rows, this one included, the estimates were made from."""
+        """Number of rows, this one included, that the estimates come from."""
         return int(self._stream.windows[self._row])
 
     @property

@@ -156,7 +156,7 @@ def shares_chart(report: Report, axis: TimeAxis) -> Chart:
 def gold_chart(report: Report, axis: TimeAxis) -> Chart:
     """Accuracy against the true labels over time."""
     assert report.gold is not None
-    parts = report.gold.stretches
+    parts = report.gold.ranges
     if axis.line.by_time:
         starts = [axis.at(part.first_row) for part in parts]
         x = [(a + b) / 2 for a, b in zip(starts, [*starts[1:], axis.last[-1]], strict=True)]

@@ -195,7 +195,7 @@ class MethodScore:
 
     name: str  # the method
     accuracy: float  # share of the rows labeled correctly; a row without a label counts 1/K
-    over_time: list[Number]  # the same in each of `GoldComparison.stretches`
+    over_time: list[Number]  # the same in each of `GoldComparison.ranges`
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class GoldComparison:
     """The labels against the true labels."""
 
     rows: int  # rows with a true label
-    stretches: list[RowRange]  # the row ranges in which accuracy is measured
+    ranges: list[RowRange]  # the row ranges in which accuracy is measured
     scores: list[MethodScore]  # the model first, then the methods it is compared with
     confusion_classes: list[str]  # names of the classes of `confusion`
     confusion: list[list[int]]  # rows by true class (lines) and label (columns; the last column is "no label")

@@ -20,8 +20,8 @@ from driftvote.report.buckets import count_pairs
 from driftvote.report.data import Report
 from driftvote.times import show_time
 
-EVENTS_TOLD = 2  # events that the verdict tells; the others are counted
-DAYS = 4  # streams of fewer days are told by the clock
+MAX_DESCRIBED = 2  # events that the verdict describes; the others are counted
+DAYS = 4  # in streams of fewer days the verdict has the clock time
 MAX_DEPENDENCE_LABELERS = 30  # with more labelers the pairs take seconds
 MIN_COMMON_ROWS = 30  # pairs with fewer common rows are named only if there are no others
 
@@ -107,11 +107,11 @@ def _drift(report: Report) -> str:
         )
     if not report.events:
         return f"No lasting change in {counted(report.tally.rows, 'row')}"
-    told = "; ".join(describe_event(event, report) for event in report.events[-EVENTS_TOLD:])
+    latest = "; ".join(describe_event(event, report) for event in report.events[-MAX_DESCRIBED:])
     n = len(report.events)
-    if n <= EVENTS_TOLD:
-        return told[0].upper() + told[1:] if report.events[0].kind == BALANCE else told
-    return f"{n} lasting changes, the latest ones: {told}"
+    if n <= MAX_DESCRIBED:
+        return latest[0].upper() + latest[1:] if report.events[0].kind == BALANCE else latest
+    return f"{n} lasting changes, the latest ones: {latest}"
 
 
 def describe_event(event: DriftEvent, report: Report) -> str:
