@@ -404,7 +404,11 @@ def make_rows(rng: random.Random) -> Any:
     if kind == 0:
         return [dict(zip(names, row, strict=True)) for row in cells]
     if kind == 1:
-        return pd.DataFrame(cells, columns=names if len({*names}) == width else None)
+        columns = names if len({*names}) == width else None
+        try:
+            return pd.DataFrame(cells, columns=columns)
+        except UnicodeEncodeError:  # a column of text that holds half a character: pandas needs to be told
+            return pd.DataFrame(cells, columns=columns, dtype=object)
     if kind == 2:
         return votes_of(rng, n_rows).astype(rng.choice([np.int8, np.uint8, np.float32, np.int64, object, str, bool]))
     if kind == 3:

@@ -48,7 +48,7 @@ class Server:
         """Ask it to stop, and return its exit code."""
         if self.process.poll() is None:
             self.process.terminate()
-        code = self.process.wait(60)
+        code = self.process.wait(300)
         self.process.stdout.close()
         return code
 
@@ -60,7 +60,7 @@ class Server:
     def read_log(self) -> str:
         return self.log.read_text()
 
-    def connect(self, timeout: float = 60.0) -> http.client.HTTPConnection:
+    def connect(self, timeout: float = 300.0) -> http.client.HTTPConnection:
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
 
     def call(self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None) -> tuple[int, Any]:
