@@ -615,7 +615,7 @@ def wait_until(holds, seconds=20.0):
         (["--limit", "colour=3"], "there is no limit 'colour'"),
         (["--limit", "rows=x"], "write a number, such as rows=10000"),
         (["--host", "203.0.113.1", "--tokens", "{tokens}"], "on 203.0.113.1: "),
-        (["token", "--tokens", "t", "--role", "king", "--name", "me"], "'king' is no role"),
+        (["token", "--tokens", "t", "--role", "king", "--name", "me"], "'king' is not a role"),
         (["backup", "nowhere", "copy"], "this is not the data folder"),
     ],
 )

@@ -33,7 +33,7 @@ ODD_LINES = [
     (b'{"id": "odd", "votes": ["safe", "safe", "safe"]}', '"votes" must be an object of labelers and votes, not ["safe"'),
     (b'{"id": "odd", "votes": {"judge-a@v1": "maybe"}}', """labeler 'judge-a@v1': "maybe" is not a vote; read as classes 'safe', 'unsafe'"""),
     (b'{"id": "odd", "votes": {"judge-a@v1": {"verdict": "safe"}}}', """is not a vote; write one class, or null"""),
-    (b'{"id": "odd", "votes": {"judge-a@v1": "safe", "judge-a@v1": "unsafe"}}', "'judge-a@v1' is there twice; keep one of them"),
+    (b'{"id": "odd", "votes": {"judge-a@v1": "safe", "judge-a@v1": "unsafe"}}', "'judge-a@v1' appears twice; keep one of them"),
     (b'{"votes": {"judge-a@v1": Infinity}}', "Infinity is not a vote"),
     (b'{"votes": {"judge-a@v1": "s\xe4fe"}}', "it is not UTF-8"),
     (b'{"id": [1], "votes": {}}', '"id" is [1]; write text or a number'),

@@ -15,7 +15,7 @@ from driftvote.serve import PORT, Limits, ServeOptions
 
 serve_app = typer.Typer(invoke_without_command=True, no_args_is_help=False, add_completion=False)
 
-Data = typer.Option(Path("driftvote-data"), "--data", help="Folder of the streams; made if it is not there.")
+Data = typer.Option(Path("driftvote-data"), "--data", help="Folder of the streams; created if missing.")
 
 
 @serve_app.callback()
@@ -25,10 +25,10 @@ def serve(
     host: str = typer.Option("127.0.0.1", "--host", help="Address to listen on; all but loopback need --tokens."),
     port: int = typer.Option(PORT, "--port", min=0, max=65535, help="Port; 0 chooses a free one."),
     tokens: Path | None = typer.Option(None, "--tokens", help="File of tokens; see 'driftvote serve token'."),
-    name: list[str] = typer.Option([], "--name", help="Another name of this machine in the header Host."),
-    limit: list[str] = typer.Option([], "--limit", help="A limit: rows=1000. See docs/serve.md for all of them."),
+    name: list[str] = typer.Option([], "--name", help="Additional host name that requests may use (header Host)."),
+    limit: list[str] = typer.Option([], "--limit", help="Limit, e.g. rows=1000; docs/serve.md lists them all."),
     workers: int = typer.Option(4, "--workers", min=1, max=64, help="Threads that label and write."),
-    demo: bool = typer.Option(False, "--demo", help="Also feed a stream of its own, to see the page live."),
+    demo: bool = typer.Option(False, "--demo", help="Also run a demo stream, to see the live page."),
 ) -> None:
     """Serve streams of votes: labels, drift events, questions and a live page over HTTP.
 
@@ -87,7 +87,7 @@ def read_limits(given: list[str]) -> Limits:
 def token(
     tokens: Path = typer.Option(..., "--tokens", help="File that the hash of the token is added to."),
     role: str = typer.Option(..., "--role", help="read, review (and read), write, admin; several: write,read."),
-    name: str = typer.Option(..., "--name", help="Whose token it is; the log names it."),
+    name: str = typer.Option(..., "--name", help="Name of the token's owner, for the log."),
 ) -> None:
     """Make a token, add its hash to a file, and print the token, which is stored nowhere.
 

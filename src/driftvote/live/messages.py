@@ -164,7 +164,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         seen: set[str] = set()
         repeated = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise LineError(f"{_quote(repeated)} is there twice; keep one of them")
+        raise LineError(f"{_quote(repeated)} appears twice; keep one of them")
     return found
 
 

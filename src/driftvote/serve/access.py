@@ -111,7 +111,7 @@ def read_tokens(path: Path) -> dict[str, Caller]:
 def _check_roles(roles: str, where: str) -> None:
     for role in roles.split(","):
         if role not in GRANTS:
-            raise DriftvoteError(f"{where}: {role!r} is no role; the roles are {', '.join(GRANTS)}")
+            raise DriftvoteError(f"{where}: {role!r} is not a role; the roles are {', '.join(GRANTS)}")
 
 
 def _digest(token: str) -> str:

@@ -399,7 +399,7 @@ async def answer_lines(call: Call, stream: ServedStream) -> None:
             raise
         await send_lines([refusal.body()])
     if not started:
-        raise RequestError(422, "no_rows", "there are no rows; send one row of JSON a line")
+        raise RequestError(422, "no_rows", "there are no rows; send one row of JSON per line")
     await call.send({"type": "http.response.body", "body": b""})
 
 

@@ -70,7 +70,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise RequestError(400, "repeated_key", f"{show(twice)} is there twice in one object; keep one of them")
+        raise RequestError(400, "repeated_key", f"{show(twice)} appears twice in one object; keep one of them")
     return found
 
 

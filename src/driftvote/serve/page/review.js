@@ -131,7 +131,7 @@ export function reviewView(path, app, takeStream) {
               ),
               app.canReview ? answers(question.classes.map(button)) : h("p", { class: "notice" }, "Your token may read, not review."),
             ]
-          : [loaded && h("p", { class: "about" }, note || "Questions appear when label models disagree on enough rows. This page looks again by itself.")]),
+          : [loaded && h("p", { class: "about" }, note || "Questions appear when label models disagree on enough rows. This page checks again automatically.")]),
         others.length > 0 && h("div", { class: "others" }, ...others),
       ].filter(Boolean),
     );
@@ -210,7 +210,7 @@ export function reviewView(path, app, takeStream) {
       else await load();
       refresh();
       show(true);
-      app.announce("The last answer is taken back.");
+      app.announce("The last answer was undone.");
     });
 
   // The weights are shown as soon as they are known; the next question does not wait for them.

@@ -92,7 +92,7 @@ function overview(app) {
   make("window", 130, "Window over time");
   make("mix", 130, "Share of each label over time");
   make("dispute", 130, "Share of rows on which votes disagree, over time");
-  make("speed", 130, "Rows a second over time");
+  make("speed", 130, "Rows per second over time");
   charts.accuracy.node.append(slider, tooltip);
   slider.addEventListener("input", () => moveSlider());
   slider.addEventListener("focus", () => moveSlider());
