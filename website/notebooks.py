@@ -17,7 +17,13 @@ def run(path: Path) -> Any:
     """The notebook with fresh outputs. It runs in an empty folder, so what it writes is gone afterwards."""
     notebook = nbformat.read(path, as_version=4)
     with tempfile.TemporaryDirectory() as folder:
-        client = NotebookClient(notebook, timeout=600, kernel_name="python3", resources={"metadata": {"path": folder}})
+        client = NotebookClient(
+            notebook,
+            timeout=600,
+            kernel_name="python3",
+            coalesce_streams=True,
+            resources={"metadata": {"path": folder}},
+        )
         client.execute()
     # What depends on the machine, or changes with every run, is not stored.
     notebook.metadata = {"language_info": {"name": "python"}}
