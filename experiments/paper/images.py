@@ -151,7 +151,7 @@ def _compare(numbers: dict[str, Any], name: str, paper: float) -> Claim:
     verdict = HOLDS if gap <= 0.051 else WITHIN_CHANCE if gap <= 3 * 2**0.5 * deviation else DIFFERS
     note = f"{100 * tied:.0f}% of the rows are tied; a draw moves by {deviation:.2f}." if tied > 0.02 else ""
     if name == "adaptive":
-        note = "Algorithm 1 as written; the authors' code is the next line."
+        note = "Algorithm 1 as written. By the rule of the authors' code the paper's figure comes out: see below."
     what = f"window {name}" if name.isdigit() else name
     return Claim(f"AwA2, {what}", f"{paper:.2f}", f"{ours['mean']:.2f} ± {ours['se']:.2f}", verdict, note)
 
