@@ -441,6 +441,20 @@ def test_a_file_that_cannot_be_read_is_never_replaced(tmp_path):
     assert not [one.name for one in tmp_path.iterdir() if "copy" in one.name]
 
 
+def test_a_file_that_is_gone_is_a_sentence(folder, server, tmp_path):
+    (tmp_path / "streams").rmdir()
+    with pytest.raises(DriftvoteError, match="could not be written .* nothing was changed"):
+        folder.create("s", {"classes": CLASSES})
+    (tmp_path / "streams").mkdir()
+    assert folder.create("s", {"classes": CLASSES})[1]
+    path = server.create("taken away")
+    server.label(path, make_rows(3))
+    (server.data / "streams" / file_name("taken away")).unlink()
+    for what in ("labels.csv", "labels.parquet", "events", "timeline"):
+        status, answer = server.call("GET", f"{path}/{what}")
+        assert (status, answer["error"]["code"]) == (503, "storage"), what
+
+
 def test_retention_keeps_up_with_large_batches(folder):
     few, _ = folder.create("few", {"classes": CLASSES, "keep_rows": 1_000, "windows": [4096]})
     old, _ = folder.create("old", {"classes": CLASSES, "keep_days": 1, "windows": [64]})

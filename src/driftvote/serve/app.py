@@ -480,9 +480,14 @@ def read_store(stream: ServedStream, query: Callable[[StreamReader], Any]) -> An
         with stream.store.reading() as reader:
             return query(reader)
     except sqlite3.Error as problem:
-        if stream.closed:  # deleted meanwhile
-            raise RequestError(404, "unknown_stream", f"there is no stream {stream.name!r}") from None
-        raise RequestError(503, "storage", f"the stream could not be read ({problem}); try again") from None
+        raise unreadable(stream, problem) from None
+
+
+def unreadable(stream: ServedStream, problem: sqlite3.Error) -> RequestError:
+    """Return the refusal where the file of a stream could not be read."""
+    if stream.closed:  # deleted meanwhile
+        return RequestError(404, "unknown_stream", f"there is no stream {stream.name!r}")
+    return RequestError(503, "storage", f"the stream could not be read ({problem}); try again")
 
 
 async def get_events(call: Call) -> Response | None:
@@ -630,10 +635,15 @@ async def get_labels(call: Call) -> None:
     if not stream.n_rows:
         raise RequestError(409, "no_rows", "the stream has no rows yet")
     safe = kind == "csv" and call.request.query_params.get("safe") == "1"
-    parts = iterate_in_threadpool(export_labels(stream, kind, safe))
+    parts = iterate_in_threadpool(export_labels(stream, kind, safe)).__aiter__()
     media = b"text/csv; charset=utf-8" if kind == "csv" else b"application/vnd.apache.parquet"
     headers = [(b"content-type", media), (b"content-disposition", f'attachment; filename="labels.{kind}"'.encode())]
+    try:
+        part = await anext(parts)  # before anything is promised
+    except sqlite3.Error as problem:
+        raise unreadable(stream, problem) from None
     await call.send({"type": "http.response.start", "status": 200, "headers": headers})
+    await call.send({"type": "http.response.body", "body": part, "more_body": True})
     async for part in parts:
         await call.send({"type": "http.response.body", "body": part, "more_body": True})
     await call.send({"type": "http.response.body", "body": b""})

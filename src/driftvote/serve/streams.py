@@ -939,7 +939,10 @@ class StreamFolder:
                     "damaged",
                     f"stream {name!r} exists, but its file {path.name} could not be read; /readyz says why",
                 )
-            store = StreamStore.create(path, facts)
+            try:
+                store = StreamStore.create(path, facts)
+            except (sqlite3.Error, OSError) as problem:
+                raise _explain_failure(problem) from None
             stream = ServedStream(store, self.limits, self._pool)
             self.streams[name] = stream
             return stream, True
