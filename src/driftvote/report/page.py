@@ -82,6 +82,7 @@ def render(report: Report) -> str:
     if len(classes) > MAX_CLASSES:
         classes = sorted(classes, key=lambda one: -one.votes)[:MAX_CLASSES]
     titles = write_titles(report) if report.tally.rows else {}
+    changed = {name: number for number, event in enumerate(report.events or (), 1) for name in event.names}
     page: str = template.render(
         report=report,
         titles=titles,
@@ -90,7 +91,8 @@ def render(report: Report) -> str:
         classes=classes,
         chance=1.0 / max(2, len(report.classes)),
         colours=dict(zip(names, labeler_colours(report), strict=True)),
-        changed={name: number for number, event in enumerate(report.events or (), 1) for name in event.names},
+        changed=changed,
+        ordered=sorted(enumerate(report.labelers), key=lambda pair: pair[1].name not in changed),
         dependent=_is_dependent(report),
         matrix=_matrix(report) if len(names) <= MAX_MATRIX else [],
         extremes=_extremes(report) if len(names) > MAX_MATRIX else [],
