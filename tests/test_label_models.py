@@ -412,3 +412,21 @@ def test_answers_that_count_everywhere_by_definition(kind, k):
     again = model.label_stream(votes)
     assert list(model.mixture.values()) == pytest.approx(found.weights, abs=1e-9)
     assert again.proba[64] == pytest.approx(np.array(naive.label_by_mixture(found, last, k)[1]), abs=1e-9)
+
+
+@pytest.mark.parametrize("n_rows", [700, rows_for(4_600, 600)])
+def test_the_class_balance_is_that_of_the_latest_rows(n_rows):
+    """Classes in runs: tables come from the whole window, the balance from its end, as the definition has it."""
+    rng = np.random.default_rng(n_rows)
+    truth = (np.arange(n_rows) < n_rows - n_rows // 4).astype(np.int64)
+    votes = np.where(rng.random((n_rows, 4)) < [0.6, 0.7, 0.8, 0.9], truth[:, None], 1 - truth[:, None]).astype(np.int8)
+    votes[rng.random(votes.shape) < 0.2] = -1
+    out = AdaptiveLabelModel(n_classes=2, votes="snorkel", windows=[8192], false_event_rate=None).label_stream(votes)
+    fits, window = out._estimates.fits, int(out.windows[-1])
+    place = out._estimates.places[-1]
+    last = int(np.flatnonzero(out._estimates.places == place)[0])
+    found = naive.fit_mixture(votes[last + 1 - window : last + 1], 2)
+    for m, member in enumerate(found.members):
+        np.testing.assert_allclose(fits.balance[place, m], member.balance, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(fits.shares[place, m], member.shares, rtol=0, atol=1e-9)
+    assert (fits.balance[place, 1:4, 0] > fits.shares[place, 1:4, 0] + 0.1).all()

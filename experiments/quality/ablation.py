@@ -57,7 +57,7 @@ VARIANTS = (
     Variant(UNCHANGED),
     *(Variant(f"without {member}", kernel=leave_out(member)) for member in mixture.MEMBERS),
     Variant("members weigh the same, whatever they explain", kernel={"ONE_EVIDENCE": 0.0, "CLASS_EVIDENCE": 0.0}),
-    Variant("what one accuracy explains counts twice as much", kernel={"ONE_EVIDENCE": 4.0}),
+    Variant("what one accuracy explains counts twice as much", kernel={"ONE_EVIDENCE": 6.0}),
     Variant("what classes explain counts half as much", kernel={"CLASS_EVIDENCE": 5.0}),
     Variant("specialists change no weight", kernel={"generality": njit(lambda sums, pairs, n, n_classes: 1.0)}),
     Variant("copies count in full", kernel={"SURELY": 1e9}),

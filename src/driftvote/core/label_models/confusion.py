@@ -280,6 +280,23 @@ def start_em(patterns: Patterns) -> None:
 
 
 @inner
+def doubt_lone_votes(patterns: Patterns) -> None:
+    """Take a vote that is alone in its row for right PRIOR_SKILL of the time: it does not tell how good its labeler is.
+
+    Taken for right, it would make a labeler that often votes alone look good.
+    """
+    n_classes = patterns.post.shape[0]
+    for q in range(patterns.size[0]):
+        votes = 0
+        for h in range(patterns.codes.shape[0]):
+            votes += patterns.codes[h, q] > 0
+        if votes == 1 and patterns.truth[q] < 0:
+            for c in range(n_classes):
+                share = PRIOR_SKILL if patterns.majority[c, q] > 0.0 else (1.0 - PRIOR_SKILL) / (n_classes - 1)
+                patterns.post[c, q], patterns.work[c, q] = share, share * patterns.rows[q]
+
+
+@inner
 def run_em(
     settings: EmSettings,
     patterns: Patterns,
@@ -293,6 +310,8 @@ def run_em(
     """Fit the tables from the majority vote; `counts` become the votes by class that the fit ends with."""
     mass, n_classes = fit.shares, fit.balance.shape[0]
     start_em(patterns)
+    if settings.pooled:
+        doubt_lone_votes(patterns)
     count_by_class(patterns, total, cast, counts, mass)
     step, change = 0, 1.0
     while step < settings.steps and (change >= SETTLED or step <= settings.even_steps):

@@ -2,8 +2,8 @@
 
 Votes alone cannot tell whether a class is common or the labelers favour it, whether labelers err together, or whether
 an abstention means anything. So six label models read the same window, each with another answer, and the probabilities
-of a row are the weighted mean of theirs. Every label model begins with the same weight. Three things that votes do show
-change that (docs/estimators.md):
+of a row are the weighted mean of theirs. The cautious one counts twice, the others begin with the same weight. Three
+things that votes do show change that (docs/estimators.md):
 
 - **What explains the agreements.** If the labels of a model were the truth, and labelers erred independently, pairs
   would agree so and so often. What the labels of the majority leave unexplained is divided into noise, what labelers
@@ -13,6 +13,8 @@ change that (docs/estimators.md):
   such votes less; the others take errors as independent.
 - **Specialists.** Where knowing who votes tells what is voted (rules that know one class only), neither one accuracy
   nor the class balance can be read from the votes, and the models that do so lose weight.
+
+Tables and accuracies come from the whole window, the class balance from its latest rows: classes come in runs.
 
 Verified rows tell more than votes can. Each one speaks for the label models that were right on it, which moves their
 weights, and for rows on which the label models name the same classes, which moves the probabilities of these rows.
@@ -31,19 +33,24 @@ from driftvote import settings as checks
 from driftvote.arrays import Codes, Floats, Ints
 from driftvote.core.jit import inner, jit
 from driftvote.core.label_models.confusion import (
+    BALANCE_ROWS,
     EVEN_STEPS,
+    SETTLED,
     STEPS,
     EmEstimator,
     EmFit,
     EmRoom,
     EmSettings,
+    compare_classes,
     count_by_class,
     count_cast,
+    expect,
     log_ratios,
     new_room,
     run_em,
     score_row,
     start_em,
+    sum_first,
     take_logs,
     weigh_silence,
 )
@@ -60,10 +67,21 @@ that begin with even classes, and that begin with the majority's; confusion tabl
 ONE_COIN, ONE_COIN_BALANCE, CONFUSION, CONFUSION_PLAIN, CAUTIOUS = range(5)
 """Places of the members that are fitted; the majority needs no fit."""
 
-ONE_EVIDENCE = 2.0  # each of two members: if they explain all of the agreements, they outvote the other four
-CLASS_EVIDENCE = 10.0  # for one member: it decides alone if it explains half of what the majority leaves
+ONE_EVIDENCE = (
+    3.0  # each of two members: if they explain all of the agreements, they outvote the others by three to two
+)
+CLASS_EVIDENCE = (
+    10.0  # for one member: it outvotes all others if it explains more than half of what the majority leaves
+)
 FOLLOW = 0.25  # share of the misfit that accuracies must explain, or the window does not follow the agreements
 SURELY = 2.0  # standard errors by which a pair must agree beyond chance before its votes count as repetitions
+CAUTION = 2.0  # weight of the cautious member, which fails hardly anywhere, over that of any other one
+RECENT_PART = 16  # of a window, the latest such part tells the class balance: the rows since the fit before
+RECENT_ROWS = 256  # at least so many: a share of them is known to within 0.03
+MORE_VOTES = (
+    0.5  # beyond those of a row, cast half by the mixture, half by chance: one vote is not certain, many nearly
+)
+OVERRULED_PART = 0.5  # of the way to the mixture's own probabilities, where it overrules the votes: it is often wrong
 CAUTIOUS_STEPS = 4  # steps from the majority that the cautious member takes
 ANSWERS = 64  # verified rows of a window, the latest ones, that move weights and probabilities
 ANSWER_SHARE = 1.0 / 3.0  # of a verified row's log-likelihood counts for the weights: rows alike repeat each other
@@ -226,12 +244,42 @@ def weigh_members(misfits: Floats, noise: float, general: float, fit: MixtureFit
     even = misfits[3] <= misfits[4]  # of the two that know classes, the one that explains more gets the weight
     weights[3] = 1.0 + CLASS_EVIDENCE * classes if even else 1.0
     weights[4] = general * (1.0 if even else 1.0 + CLASS_EVIDENCE * classes)
-    weights[5] = 1.0
+    weights[5] = CAUTION
     total = 0.0
     for m in range(weights.shape[0]):
         total += weights[m]
     for m in range(weights.shape[0]):
         weights[m] /= total
+
+
+@inner
+def follow_balance(
+    settings: MixtureSettings, state: StreamState, window: int, tables: MixtureTables, fit: MixtureFit
+) -> None:
+    """Estimate the class balance of the latest rows by EM, for each member that has one, its tables as they are."""
+    room, n_classes = tables.room, fit.balance.shape[1]
+    patterns, cast = room.patterns, room.cast
+    total = find_patterns(state, max(RECENT_ROWS, window // RECENT_PART), patterns)
+    start_from_majority(patterns)
+    weigh_silence(patterns, cast)
+    for h in range(cast.shape[0]):
+        for q in range(patterns.size[0]):  # of a long window, a fit may not have read these rows
+            if patterns.codes[h, q] > 0:
+                cast[h, patterns.codes[h, q] - 1] = max(1.0, cast[h, patterns.codes[h, q] - 1])
+    for m in range(ONE_COIN_BALANCE, CAUTIOUS):
+        own, balance = member_settings(settings, m), fit.balance[m]
+        theta = tables.pooled if own.pooled else fit.theta[m - CONFUSION]  # the last one with pooled tables is m
+        compare_classes(own, cast, fit.worth if own.pooled else room.none, theta, room.logs)
+        start_em(patterns)
+        step, change = 0, 1.0
+        while step < STEPS and change >= SETTLED:
+            change = expect(own, False, patterns, room.logs, balance)
+            for c in range(n_classes):
+                rows = sum_first(patterns.work[c], patterns.size[0]) if n_classes > 2 or c > 0 else 0.0
+                balance[c] = (rows + BALANCE_ROWS / n_classes) / (total + BALANCE_ROWS)
+            if n_classes == 2:
+                balance[0] = 1.0 - balance[1]
+            step += 1
 
 
 def select_fit(settings: MixtureSettings, fits: MixtureFit, place: int) -> MixtureFit:
@@ -287,6 +335,8 @@ def fit_window(
     answered = tables.known[0, 2 * fit.weights.shape[0]] >= 0.0
     for q in range(patterns.size[0]):
         answered = answered or patterns.truth[q] >= 0
+    if settings.estimated and max(RECENT_ROWS, window // RECENT_PART) < window:
+        follow_balance(settings, state, window, tables, fit)
     count_answers(settings, state, window if answered else 0, tables, fit)
     for h in range(n):
         # The majority and the member close to it take most votes for right, so they do not judge labelers.
@@ -450,21 +500,29 @@ def fill_tables(settings: MixtureSettings, fit: MixtureFit, tables: MixtureTable
 
 
 @inner
-def temper(support: Ints, votes: int, label: int, explained: Floats, room: Floats, proba: Floats) -> None:
+def temper(support: Ints, votes: int, label: int, explained: Floats, shares: Floats, proba: Floats) -> None:
     """Lean the mixture's probabilities towards shares of the votes, as far as agreements are not explained.
 
     Members multiply votes as if errors were independent. Where that does not explain the agreements, labelers find the
-    same rows difficult, and the truth is about as likely as one more vote for it, of which the mixture casts one half
-    and nobody the other. With `n` votes, `v` of them for a class of `k`, and the mixture's probability `m`, that is
-    (v + (m + 1 / k) / 2) / (n + 1). Where these shares would name another class than the label, the mixture overrules
-    the votes, and its own probabilities stay: they are seldom far above one half.
+    same rows difficult, and the truth is about as likely as another vote for it. With `n` votes, `v` of them for a
+    class of `k`, and the mixture's probability `m`, that is (v + (m + 1 / k) / 4) / (n + 1 / 2). Where this would not
+    name the label, the mixture overrules the votes: the probabilities move towards its own as far as it takes to name
+    the label, and half of the rest of the way. So the label is always the likeliest class.
     """
-    n_classes, known = proba.shape[0], explained[1] + explained[2]
+    n_classes, trust = proba.shape[0], explained[1] + explained[2] ** 2
     for c in range(n_classes):
-        room[c] = (support[c] + 0.5 * (proba[c] + 1.0 / n_classes)) / (votes + 1.0)
-    if room[label] >= largest(room):
-        for c in range(n_classes):
-            proba[c] = known * proba[c] + (1.0 - known) * room[c]
+        share = (support[c] + 0.5 * MORE_VOTES * (proba[c] + 1.0 / n_classes)) / (votes + MORE_VOTES)
+        shares[c] = trust * proba[c] + (1.0 - trust) * share
+    way, rivals = 0.0, 0
+    for c in range(n_classes):
+        ahead, behind = shares[c] - shares[label], proba[label] - proba[c]
+        if c != label and ahead > -1e-12:
+            rivals += 1
+            way = max(way, min(1.0, ahead / (ahead + behind)) if ahead + behind > 0.0 else 0.0)
+    if rivals > 0:
+        way += OVERRULED_PART * (1.0 - way)
+    for c in range(n_classes):
+        proba[c] = shares[c] + way * (proba[c] - shares[c])
 
 
 def label_row(
