@@ -427,8 +427,11 @@ def _require(frame: nw.DataFrame[Any], columns: Mapping[str, str | None]) -> Non
 
 def _to_arrow(series: nw.Series[Any]) -> Any:
     """The column as an Arrow array, or as a list if it holds Python objects that no Arrow array holds."""
+    import narwhals as nw
     import pyarrow as pa
 
+    if series.dtype == nw.Object:  # pyarrow can crash on some of them
+        return series.to_list()
     try:
         column = series.to_arrow()
         if isinstance(column, pa.ChunkedArray):
