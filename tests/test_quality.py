@@ -11,7 +11,7 @@ import pytest
 
 from driftvote import MajorityLabelModel, VoteError
 from experiments.quality import cost, models, peers, questions, scoring, simulated, streams, suite
-from experiments.quality.__main__ import main
+from experiments.quality.__main__ import keep_other_parts, main
 from experiments.quality.checks import FORMER, check_all, show_cell
 from experiments.quality.page import fill_in_figures, page, publish
 from experiments.quality.peers import Peer
@@ -419,3 +419,19 @@ class TestPage:
         for good, bad in cases:
             assert all(check.holds for check in check_all(good)), good
             assert not any(check.holds for check in check_all(bad)), bad
+
+
+def test_a_page_of_some_parts_keeps_the_others_and_says_so(tmp_path):
+    committed = json.loads((ROOT / "docs" / "quality.json").read_text())
+    path = tmp_path / "quality.json"
+    path.write_text(json.dumps(committed))
+    results = {key: committed[key] for key in ("versions", "limit", "streams", "peers", "models")} | {"seconds": {}}
+    keep_other_parts(results, path)
+    assert results["rare"] == committed["rare"]
+    assert "rare" in results["earlier"]
+    assert "streams" not in results["earlier"]
+    assert "not yet again:** `rare`" in page(results)
+    whole = dict(committed)
+    keep_other_parts(whole, path)
+    assert whole["earlier"] == []
+    assert "not yet again" not in page(whole)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ from driftvote.errors import DriftvoteError, MissingExtraError
 from experiments.quality.checks import check_all
 from experiments.quality.page import publish
 from experiments.quality.suite import PARTS, measure
+from experiments.runs import Numbers
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,11 +45,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\nquality: interrupted; the same command continues from here", file=sys.stderr)
         return 130
     folder = options.docs or options.out
+    if options.docs and options.limit is None and names is None:
+        keep_other_parts(results, options.docs / "quality.json")
     publish(results, folder)
     for check in check_all(results):
         print(check)
     print(f"written: {folder / 'quality.md'}")
     return 0
+
+
+def keep_other_parts(results: Numbers, path: Path) -> None:
+    """Keep the committed figures of parts that were not measured this time; the page says which ones they are."""
+    before: Numbers = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    kept = [part for part in PARTS if part in before and part not in results]
+    results |= {part: before[part] for part in kept} | {"earlier": kept}
+    results["seconds"] = {**before.get("seconds", {}), **results["seconds"]}
 
 
 if __name__ == "__main__":

@@ -99,6 +99,9 @@ def page(results: Numbers) -> str:
     parts = ["# Label quality", INTRO]
     if results["limit"] is not None:
         parts.append(f"**Only the first {results['limit']:,} rows of each stream: the figures say nothing.**")
+    if results.get("earlier"):
+        names = ", ".join(f"`{part}`" for part in results["earlier"])
+        parts.append(f"**Measured before the last change of the model, and not yet again:** {names}.")
     if "streams" in results:
         parts += ["## What to expect", expect(results), f"![{title(results['streams'])}](figures/{FIGURE}.png)"]
         parts += ["## Label models compared", compare_text(results), markdown(*model_table(results))]
