@@ -23,6 +23,7 @@ import numpy as np
 
 from driftvote import AdaptiveLabelModel
 from driftvote.client import Client
+from driftvote.serve.store import StreamReader
 
 from serve_for_tests import CLASSES, Server, make_rows
 
@@ -124,7 +125,11 @@ def compare(data: Path, load: Load) -> dict[str, int]:
     """Compare what was answered with the store, and the store with a model in one run."""
     (path,) = (data / "streams").glob("*.sqlite")
     with closing(sqlite3.connect(path)) as db:
-        stored = list(db.execute("select row, id, votes, code, probability, window from rows order by row"))
+        stored = [
+            (one.row, one.id, one.votes, one.code, one.probability, one.window)
+            for one in StreamReader(db).rows(0, 1 << 62)
+        ]
+        assert dict(db.execute("select row, id from ids")) == {row: row_id for row, row_id, *_ in stored}
         labelers = list(db.execute("select name, row from labelers order by place"))
         answers = list(db.execute("select at_row, row, id, code from answers order by number"))
         events = [row for (row,) in db.execute("select row from events order by number")]

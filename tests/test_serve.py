@@ -29,6 +29,7 @@ from driftvote.errors import DriftvoteError
 from driftvote.serve import Limits
 from driftvote.serve.access import Gate, make_token
 from driftvote.serve.app import describe
+from driftvote.serve.bodies import RequestError
 from driftvote.serve.store import back_up, file_name
 from driftvote.serve.streams import StreamFolder
 from driftvote.settings import REVIEW_BELOW
@@ -107,6 +108,63 @@ def test_rows_without_an_id_get_one_and_bad_rows_are_refused_whole(server):
     bodies = [b"", b"[]", b"{", b'{"rows": []}', b'{"rows": [{"votes": {"a": 1, "a": 2}}]}', b"\xff", b"[" * 100_000, b'{"rows": "\\ud800"}']  # fmt: skip
     assert {server.call("POST", f"{path}/rows", body)[0] for body in bodies} <= {400, 422}
     assert server.call("GET", path)[1]["rows"] == 2
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ('{"id": "a:1", "time": "12:00", "votes": {"a": "safe", "b": null}, "data": {"t": "x: y"}}', ("a:1", "12:00", {"a": 0}, '{"t": "x: y"}')),
+        ('{"id": 7, "time": 1.5, "votes": {"a" : "safe", "b:c": "unsafe"}}', ("7", 1.5, {"a": 0, "b:c": 1}, None)),
+        (r'{"id": "\u003a", "votes": {"a": NaN, "b": "safe"}, "data": {"n": NaN}}', (":", None, {"b": 0}, '{"n": null}')),
+        ('{"votes": {"a": "safe"}, "data": {"n": 123456789012345678901234567890}}', (None, None, {"a": 0}, '{"n": 123456789012345678901234567890}')),
+        ('{"votes": {"a": "safe", "a": "safe"}}', "repeated_key"),
+        ('{"votes": {"a" : "safe", "a" : "maybe"}}', "repeated_key"),
+        (r'{"id": "\u003a", "votes": {"a": "safe", "a": "safe"}}', "repeated_key"),
+        ('{"votes": {"a": "safe"}, "data": {"x": {"t": 1, "t": 2}}}', "repeated_key"),
+        ('{"votes": {"a": "safe"}, "votes": {"a": "unsafe"}}', "repeated_key"),
+        ('{"votes": {"a": true}}', "unknown_class"),
+    ],
+)  # fmt: skip
+def test_unusual_bodies_are_read_as_carefully_as_all_others(folder, row, expected):
+    stream, _ = folder.create("s", {"classes": CLASSES})
+    usual = '{"id": "m1", "votes": {"a": "safe", "b": "unsafe", "c": "safe"}}'
+    if isinstance(expected, str):
+        with pytest.raises(RequestError) as refused:
+            stream.rows.read_body(f'{{"rows": [{usual}, {row}]}}'.encode())
+        assert refused.value.code == expected
+        return
+    found = stream.rows.read_body(f'{{"rows": [{usual}, {row}]}}'.encode())
+    assert [one[0] for one in found[:3]] == ["m1", None, None]
+    assert (found.ids[1], found.times[1], found.votes_of(1), found.data[1]) == expected
+    stream.submit_rows(found).result()
+    shown = stream.submit(lambda: stream.row(found.ids[1] or "row:1")).result()
+    assert (shown["time"], shown["data"]) == (expected[1], expected[3] and json.loads(expected[3]))
+
+
+def test_rows_of_several_requests_in_one_turn(folder):
+    """Some are new, some stored, some twice; labelers join; each request gets its own answer."""
+    stream, _ = folder.create("s", {"classes": CLASSES})
+    rows = make_rows(60)
+    for row in rows[:35]:
+        del row["votes"]["f"]
+    stream.submit_rows(stream.rows.read(rows[:20])).result()
+    go = threading.Event()
+    stream.submit(go.wait)
+    parts = [rows[10:30], rows[:5], rows[25:50], [rows[3] | {"votes": {"a": "safe"}}], rows[45:]]
+    jobs = [stream.submit_rows(stream.rows.read(part)) for part in parts]
+    go.set()
+    for part, job in zip(parts, jobs, strict=True):
+        if len(part) == 1:
+            with pytest.raises(RequestError, match="row 0: id 'm3' is in the stream already, with other votes"):
+                job.result()
+            continue
+        found = [json.loads(line) for line in job.result()["rows"]]
+        assert [(one["id"], one["row"]) for one in found] == [(row["id"], int(row["id"][1:])) for row in part]
+        assert shown(found) == [by_library(rows)[1][one["row"]] for one in found]
+    with stream.store.reading() as reader:
+        assert [row.time for row in reader.rows(0, 60)] == [row["time"] for row in rows]
+        assert [row.time for row in reader.rows(18, 22)] == [row["time"] for row in rows[18:22]]
+        assert [reader.data(row) for row in range(60)] == [row["data"] for row in rows]
 
 
 def test_a_labeler_joins_and_a_stream_with_declared_ones_refuses(server):
@@ -426,11 +484,13 @@ def test_a_file_that_cannot_be_read_is_never_replaced(tmp_path):
     (tmp_path / "streams").mkdir()
     path = tmp_path / "streams" / file_name("s")
     path.write_bytes(b"not SQLite")
-    with closing(sqlite3.connect(tmp_path / "streams" / file_name("t"))) as db:  # of this version, and empty
-        db.executescript("create table facts (name, value); pragma user_version = 1")
+    for name, version in (("t", 2), ("older", 1)):  # of this version, and empty; of another
+        with closing(sqlite3.connect(tmp_path / "streams" / file_name(name))) as db:
+            db.executescript(f"create table facts (name, value); pragma user_version = {version}")
     folder = StreamFolder(tmp_path, Limits(), workers=1)
-    assert [one.partition(":")[0] for one in folder.damaged] == sorted([file_name("s"), file_name("t")])
-    for name in ("s", "t"):
+    assert [one.partition(":")[0] for one in folder.damaged] == sorted(map(file_name, ("s", "t", "older")))
+    assert sum("its format is 1, not 2" in one for one in folder.damaged) == 1
+    for name in ("s", "t", "older"):
         with pytest.raises(DriftvoteError, match="exists, but its file .* could not be read"):
             folder.create(name, {"classes": CLASSES})
     assert path.read_bytes() == b"not SQLite"
@@ -469,10 +529,14 @@ def test_retention_keeps_up_with_large_batches(folder):
     assert asked
     assert all(one["row"] >= 49_000 for one in asked)  # those that can be shown
     with closing(sqlite3.connect(old.store.path)) as db:
-        db.execute("update rows set at = at - 90000 where row < 45000")
+        db.execute("update batches set at = at - 90000 where first < 40000")
         db.commit()
-    dropped = [old.submit(old.drop_old, writes=True).result() for _ in range(4)]
-    assert dropped == [20_000, 20_000, 5_000, 0]
+    dropped = [old.submit(old.drop_old, writes=True).result() for _ in range(3)]
+    assert dropped == [20_000, 20_000, 0]
+    for stream, first in ((few, 49_000), (old, 40_000)):  # nothing of a dropped row is left
+        with closing(sqlite3.connect(stream.store.path)) as db:
+            for table in ("ids", "data"):
+                assert db.execute(f"select min(row), count(*) from {table}").fetchone() == (first, 50_000 - first)
 
 
 # -- servers of their own ------------------------------------------------------------------------

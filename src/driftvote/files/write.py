@@ -16,10 +16,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.lib.format as npy
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as arrow_csv
-import pyarrow.parquet as pq
 
 from driftvote.errors import DriftvoteError
 from driftvote.files.atomic import whole_file
@@ -58,6 +54,8 @@ class CsvWriter(Writer):
         self._started = False
 
     def write(self, batch: Any) -> None:
+        import pyarrow as pa
+
         batch = _plain_batch(batch)
         if self.safe:
             columns = [_without_formulas(array) for array in batch.columns]
@@ -75,6 +73,9 @@ class CsvWriter(Writer):
         self.file.write(text)
 
     def _format(self, batch: Any, quotes: str) -> Any:
+        import pyarrow as pa
+        import pyarrow.csv as arrow_csv
+
         sink = pa.BufferOutputStream()
         options = arrow_csv.WriteOptions(include_header=False, delimiter=self.delimiter, quoting_style=quotes)
         arrow_csv.write_csv(batch, sink, options)
@@ -91,6 +92,9 @@ class JsonLinesWriter(Writer):
     """An object a line, put together by columns."""
 
     def write(self, batch: Any) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
         pieces: list[Any] = []
         for place, (name, array) in enumerate(zip(batch.schema.names, batch.columns, strict=True)):
             pieces += [("{" if place == 0 else ", ") + json.dumps(name, ensure_ascii=False) + ": ", _as_json(array)]
@@ -109,6 +113,9 @@ class ParquetWriter(Writer):
         self._writer: Any = None
 
     def write(self, batch: Any) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         if self._writer is None:
             repeated = [field.name for field in batch.schema if not pa.types.is_floating(field.type)]
             self._writer = pq.ParquetWriter(
@@ -137,6 +144,8 @@ class ArrowWriter(Writer):
         self._writer: Any = None
 
     def write(self, batch: Any) -> None:
+        import pyarrow as pa
+
         batch = _plain_batch(batch)
         if self._writer is None:
             self._writer = pa.ipc.new_file(self.file, batch.schema)
@@ -288,11 +297,16 @@ def write_table(path: str | Path, table: Any) -> None:
 
 def _plain_batch(batch: Any) -> Any:
     """The batch without dictionaries."""
+    import pyarrow as pa
+
     return pa.RecordBatch.from_arrays([plain_column(array) for array in batch.columns], names=batch.schema.names)
 
 
 def _without_formulas(array: Any) -> Any:
     """A column in which text that begins as a formula does, and is no number, has an apostrophe before it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     if not (pa.types.is_string(array.type) or pa.types.is_large_string(array.type)):
         return array
     number = pc.match_substring_regex(array, r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$")
@@ -304,6 +318,9 @@ def _without_formulas(array: Any) -> Any:
 
 def _as_json(array: Any) -> Any:
     """A column as JSON text, cell by cell in Python only where text needs escapes."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     kind = array.type
     if pa.types.is_dictionary(kind):
         values = [json.dumps(value, ensure_ascii=False) for value in array.dictionary.to_pylist()]
@@ -327,6 +344,8 @@ def _as_json(array: Any) -> Any:
 
 
 def _quote(array: Any) -> Any:
+    import pyarrow.compute as pc
+
     special = pc.match_substring_regex(array, r'["\\\x00-\x1f]')
     if pc.any(special).as_py():
         return _dump_cells(array)
@@ -334,11 +353,15 @@ def _quote(array: Any) -> Any:
 
 
 def _dump_cells(array: Any) -> Any:
+    import pyarrow as pa
+
     cells = [None if cell is None else json.dumps(cell, ensure_ascii=False, default=str) for cell in array.to_pylist()]
     return pa.array(cells, pa.string())
 
 
 def _as_numpy(name: str, array: Any) -> Any:
+    import pyarrow as pa
+
     kind = array.type
     if pa.types.is_dictionary(kind):
         values = array.dictionary.to_pylist()

@@ -351,15 +351,10 @@ async def post_rows(call: Call) -> Response | None:
         await answer_lines(call, stream)
         return None
     rows = await call.service.read(call, stream.rows.read_body)
-    call.rows = len(rows)
+    call.rows = len(rows.ids)
     answer = await finished(stream.submit_rows(rows))
-    return Response(await as_json(answer, len(rows)), 200, media_type="application/json")
-
-
-async def as_json(answer: Any, size: int) -> bytes:
-    if size < 100:
-        return json.dumps(answer).encode()
-    return (await run_in_threadpool(json.dumps, answer)).encode()
+    body = f'{{"rows": [{", ".join(answer["rows"])}], "events": {json.dumps(answer["events"])}}}'
+    return Response(body, 200, media_type="application/json")
 
 
 async def answer_lines(call: Call, stream: ServedStream) -> None:
@@ -369,13 +364,13 @@ async def answer_lines(call: Call, stream: ServedStream) -> None:
     """
     started = False
 
-    async def send_lines(lines: list[Any]) -> None:
+    async def send_lines(lines: list[str]) -> None:
         nonlocal started
         if not started:
             headers = [(b"content-type", b"application/x-ndjson")]
             await call.send({"type": "http.response.start", "status": 200, "headers": headers})
             started = True
-        body = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+        body = "\n".join([*lines, ""]).encode()
         await call.send({"type": "http.response.body", "body": body, "more_body": True})
 
     async def label(lines: list[bytes]) -> None:
@@ -388,8 +383,8 @@ async def answer_lines(call: Call, stream: ServedStream) -> None:
             row = refusal.row + call.rows
             message = re.sub(r"^row \d+", f"row {row}", str(refusal))
             raise RequestError(refusal.status, refusal.code, message, row) from None
-        call.rows += len(rows)
-        await send_lines([*answer["rows"], *({"event": one} for one in answer["events"])])
+        call.rows += len(rows.ids)
+        await send_lines([*answer["rows"], *(json.dumps({"event": one}) for one in answer["events"])])
 
     try:
         async for lines in read_lines(call):
@@ -397,7 +392,7 @@ async def answer_lines(call: Call, stream: ServedStream) -> None:
     except RequestError as refusal:
         if not started:
             raise
-        await send_lines([refusal.body()])
+        await send_lines([json.dumps(refusal.body())])
     if not started:
         raise RequestError(422, "no_rows", "there are no rows; send one row of JSON per line")
     await call.send({"type": "http.response.body", "body": b""})
@@ -423,7 +418,7 @@ async def read_lines(call: Call) -> AsyncIterator[list[bytes]]:
 async def post_predict(call: Call) -> Response:
     stream = call.stream
     rows = await call.service.read(call, stream.rows.read_body)
-    call.rows = len(rows)
+    call.rows = len(rows.ids)
     return JSONResponse(await finished(stream.submit(lambda: stream.predict(rows))))
 
 

@@ -20,7 +20,6 @@ SERVER_ID = "row:"
 DEEPEST = 32
 """How deeply objects and lists of the field "data" may be nested."""
 
-_MISSING = object()
 _ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -38,14 +37,29 @@ class RequestError(DriftvoteError):
         return {"error": {"code": self.code, "message": str(self), "row": self.row}}
 
 
-class RowIn(NamedTuple):
-    """A row of a request; `codes` are the votes of `names` as class codes, -1 abstains."""
+class RowsIn(NamedTuple):
+    """Rows of requests, by columns: each has an entry for each row."""
 
-    id: str | None
-    time: str | int | float | None
-    names: tuple[str, ...]
-    codes: list[int]
-    data: str | None  # JSON
+    ids: list[str | None]
+    times: list[str | int | float | None]
+    data: list[str | None]  # JSON
+    names: list[tuple[str, ...]]  # of the labelers
+    codes: list[list[int]]  # their votes as class codes, -1 abstains
+
+    def votes_of(self, place: int) -> dict[str, int]:
+        """Return the votes that were cast in a row."""
+        return {name: code for name, code in zip(self.names[place], self.codes[place], strict=True) if code >= 0}
+
+    def extend(self, more: RowsIn) -> None:
+        """Append rows."""
+        columns: Any = zip(self, more, strict=True)
+        for column, added in columns:
+            column.extend(added)
+
+    def take(self, places: list[int]) -> RowsIn:
+        """Return some of the rows."""
+        columns: Any = self
+        return RowsIn(*([column[place] for place in places] for column in columns))
 
 
 def parse_json(body: bytes) -> Any:
@@ -121,14 +135,31 @@ class BodyReader:
     def __init__(self, form: VoteFormat, limits: Limits) -> None:
         self._form = form
         self._limits = limits
-        self._codes: dict[str, int] = {}  # of texts, as they are met
+        self._codes: dict[str | int | None, int] = {None: -1}  # of votes, as they are met
         self._names: set[tuple[str, ...]] = set()  # those that were checked before
 
-    def read_body(self, body: bytes) -> list[RowIn]:
+    def read_body(self, body: bytes) -> RowsIn:
         """Return the rows of a JSON body."""
-        return self.read(check_fields(parse_json(body), ("rows",), "the body", EXAMPLE).get("rows"))
+        found = self._read_plain(body)
+        return found or self.read(check_fields(parse_json(body), ("rows",), "the body", EXAMPLE).get("rows"))
 
-    def read_lines(self, lines: Sequence[bytes]) -> list[RowIn]:
+    def _read_plain(self, body: bytes) -> RowsIn | None:
+        """Return the rows of a body in half the time; None where it needs a closer look.
+
+        That no key appears twice is seen by counting: without a backslash, a colon stands behind a key or in a text.
+        """
+        if b"\\" in body:
+            return None
+        try:
+            rows = json.loads(body.decode())["rows"]
+            found = self.read(rows)
+        except (ValueError, RecursionError, LookupError, TypeError, RequestError):
+            return None
+        keys = 1 + sum(map(len, rows)) + sum(map(len, found.names))
+        texts = "".join(one for one in (*found.ids, *found.times, *found.data) if type(one) is str)
+        return found if body.count(b":") == keys + texts.count(":") else None
+
+    def read_lines(self, lines: Sequence[bytes]) -> RowsIn:
         """Return the rows of lines of JSON, one a line."""
         found = []
         for place, line in enumerate(lines):
@@ -139,7 +170,7 @@ class BodyReader:
                 raise RequestError(refusal.status, refusal.code, f"row {place}: {message}", place) from None
         return self.read(found)
 
-    def read(self, rows: Any) -> list[RowIn]:
+    def read(self, rows: Any) -> RowsIn:
         """Return encoded rows; the first one that is wrong is named in the error."""
         if not isinstance(rows, list) or not rows:
             raise RequestError(422, "no_rows", f"there are no rows; the body is an object such as {EXAMPLE}")
@@ -151,15 +182,15 @@ class BodyReader:
                 " JSON (application/x-ndjson)",
             )
         found = [self._read_row(place, row) for place, row in enumerate(rows)]
-        ids: dict[str, int] = {}
-        for place, row in enumerate(found):
-            if row.id is not None and ids.setdefault(row.id, place) != place:
+        seen: dict[str, int] = {}
+        for place, (row_id, *_) in enumerate(found):
+            if row_id is not None and seen.setdefault(row_id, place) != place:
                 raise RequestError(
-                    422, "repeated_id", f"row {place}: its id is that of row {ids[row.id]} of this request", place
+                    422, "repeated_id", f"row {place}: its id is that of row {seen[row_id]} of this request", place
                 )
-        return found
+        return RowsIn(*(list(column) for column in zip(*found, strict=True)))
 
-    def _read_row(self, place: int, row: Any) -> RowIn:
+    def _read_row(self, place: int, row: Any) -> tuple[Any, Any, Any, tuple[str, ...], list[int]]:
         if type(row) is not dict or not row.keys() <= _FIELDS:
             check_fields(row, ("id", "time", "votes", "data"), f"row {place}", '{"votes": {"a": 1}}', place)
         votes = row.get("votes")
@@ -171,16 +202,15 @@ class BodyReader:
             self._check_names(names, place)
         codes = []
         for name, value in votes.items():
-            code = known.get(value) if type(value) is str else -1 if value is None else None
+            code = known.get(value) if type(value) in _KINDS else None
             codes.append(self._encode(place, name, value) if code is None else code)
-        data = row.get("data")
-        row_id, time = row.get("id"), row.get("time")
-        return RowIn(
+        row_id, time, data = row.get("id"), row.get("time"), row.get("data")
+        return (
             None if row_id is None else self._check_id(place, row_id),
             None if time is None else self._check_time(place, time),
+            None if data is None else self._check_data(place, data),
             names,
             codes,
-            None if data is None else self._check_data(place, data),
         )
 
     def _check_names(self, names: tuple[str, ...], place: int) -> None:
@@ -202,7 +232,7 @@ class BodyReader:
                 f" not a vote; votes are {self._form.describe_values('null')}",
                 place,
             )
-        if type(value) is str and len(value) <= self._limits.name_length and len(self._codes) < 10_000:
+        if type(value) in _KINDS and len(str(value)) <= self._limits.name_length and len(self._codes) < 10_000:
             self._codes[value] = code
         return code
 
@@ -248,6 +278,7 @@ class BodyReader:
 
 
 _FIELDS = {"id", "time", "votes", "data"}
+_KINDS = {str, int, type(None)}  # of votes whose codes are remembered
 
 
 def _is_flat(value: Any) -> bool:

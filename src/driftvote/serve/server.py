@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import logging
 import os
 import signal
@@ -119,6 +120,8 @@ def _prepare(service: Service) -> None:
     model.feedback(0, "a")
     model.ask(1)
     model.explain(rows[0])
+    gc.collect()
+    gc.freeze()  # what is loaded by now stays; without it, every body that is parsed makes Python look through it again
     service.ready = True
     log("ready")
     for stream in list(service.folder.streams.values()):

@@ -6,6 +6,8 @@ many rows as are put into one transaction. Both are enough; files of their own a
 one, and a long export or a large delete holds up no other stream.
 
 The log is written ahead (WAL) with `synchronous=FULL`: a commit that returned is on disk. Rows are numbered from 0.
+Those of one turn are stored together, by columns. Only where an id is, and the field `data`, are stored row by row,
+each with one statement: with one for each row, Python would offer its lock to the other threads after each of them.
 An answer stands between rows: `at_row` rows had been learned when it came. So rows and answers together say in which
 order everything happened, and a snapshot says how much of both it holds.
 """
@@ -17,7 +19,8 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -28,17 +31,19 @@ import numpy as np
 from driftvote.arrays import Codes
 from driftvote.errors import DriftvoteError
 from driftvote.files.atomic import sync_folder
+from driftvote.models import LabeledStream
 
-VERSION = 1
+VERSION = 2
 MOST_POINTS = 600
 """Points of the timeline; with more, every second one is dropped."""
 
 _SCHEMA = """
 create table facts (name text primary key, value text not null) without rowid;
 create table labelers (place integer primary key, name text not null unique, row integer not null);
-create table rows (row integer primary key, id text not null, time, votes blob not null, code integer not null,
-    probability real not null, window integer not null, at real not null, data text);
-create unique index rows_by_id on rows (id);
+create table batches (first integer primary key, n_rows integer not null, at real not null, votes blob not null,
+    codes blob not null, probability blob not null, windows blob not null, ids text not null, times text);
+create table ids (id text primary key, row integer not null) without rowid;
+create table data (row integer primary key, body text not null);
 create table events (number integer primary key, row integer not null, body text not null);
 create table answers (number integer primary key, at_row integer not null, row integer not null, id text not null,
     code integer not null, at real not null, taken_back integer not null default 0);
@@ -57,8 +62,48 @@ class StoredRow(NamedTuple):
     code: int
     probability: float
     window: int
-    at: float
-    data: str | None
+
+
+class StoredBatch(NamedTuple):
+    """Consecutive rows as they are stored: columns of numbers, and lists in JSON."""
+
+    first: int
+    n_rows: int
+    at: float  # when they were written
+    votes: bytes
+    codes: bytes
+    probability: bytes
+    windows: bytes
+    ids: str
+    times: str | None  # None: no row has one
+
+    @classmethod
+    def of(cls, out: LabeledStream, ids: list[str], times: list[Any]) -> StoredBatch:
+        """Return labeled rows as they are stored."""
+        numbers = out.votes, out.codes.astype("<i4"), out.probability.astype("<f8"), out.windows.astype("<i8")
+        votes, codes, probability, windows = (one.tobytes() for one in numbers)
+        listed = json.dumps(ids, ensure_ascii=False), json.dumps(times) if times.count(None) < len(times) else None
+        return cls(out.first_row, len(ids), time.time(), votes, codes, probability, windows, *listed)
+
+    def rows(self, places: Iterable[int]) -> list[StoredRow]:
+        """Return the rows at these places."""
+        columns: tuple[Any, ...] = (
+            json.loads(self.ids),
+            [None] * self.n_rows if self.times is None else json.loads(self.times),
+            np.frombuffer(self.votes, f"V{len(self.votes) // self.n_rows}").tolist(),
+            np.frombuffer(self.codes, "<i4").tolist(),
+            np.frombuffer(self.probability, "<f8").tolist(),
+            np.frombuffer(self.windows, "<i8").tolist(),
+        )
+        return [StoredRow(self.first + place, *(column[place] for column in columns)) for place in places]
+
+    def since(self, place: int) -> StoredBatch:
+        """Return the rows from a place on."""
+        columns = (self.votes, self.codes, self.probability, self.windows)
+        votes, codes, probability, windows = (one[place * (len(one) // self.n_rows) :] for one in columns)
+        ids, times = (json.dumps(json.loads(one)[place:]) if one else "" for one in (self.ids, self.times))
+        first, n_rows = self.first + place, self.n_rows - place
+        return StoredBatch(first, n_rows, self.at, votes, codes, probability, windows, ids, times or None)
 
 
 class Answer(NamedTuple):
@@ -71,7 +116,7 @@ class Answer(NamedTuple):
     code: int
 
 
-_ROW = "row, id, time, votes, code, probability, window, at, data"
+_BATCH = ", ".join(StoredBatch._fields)
 _ANSWER = "number, at_row, row, id, code"
 
 
@@ -86,9 +131,13 @@ class StreamStore:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._db = _connect(path)
-        if self._db.execute("pragma user_version").fetchone()[0] != VERSION:
+        version = self._db.execute("pragma user_version").fetchone()[0]
+        if version != VERSION:
             self._db.close()
-            raise DriftvoteError(f"{path}: this is not a stream that this version of driftvote serve can read")
+            raise DriftvoteError(
+                f"{path}: this is not a stream that this version of driftvote serve can read (its format is {version},"
+                f" not {VERSION}); send its votes again, to a new data folder"
+            )
 
     @classmethod
     def create(cls, path: Path, facts: dict[str, Any]) -> StreamStore:
@@ -149,9 +198,18 @@ class StreamStore:
         """Write a fact about the stream."""
         self._db.execute("insert or replace into facts values (?, ?)", (name, json.dumps(value)))
 
-    def add_rows(self, rows: Sequence[StoredRow]) -> None:
-        """Append rows."""
-        self._db.executemany("insert into rows values (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    def add_rows(self, batch: StoredBatch, data: Sequence[str | None]) -> None:
+        """Append rows, and the JSON of their field `data`."""
+        self._add_batch(batch)
+        self._db.execute("insert into ids select value, ? + key from json_each(?)", (batch.first, batch.ids))
+        if any(data):
+            text = f"[{','.join(one or 'null' for one in data)}]"
+            self._db.execute(
+                "insert into data select ? + key, value from json_each(?) where type = 'object'", (batch.first, text)
+            )
+
+    def _add_batch(self, batch: StoredBatch) -> None:
+        self._db.execute("insert into batches values (?, ?, ?, ?, ?, ?, ?, ?, ?)", batch)
 
     def add_labeler(self, place: int, name: str, row: int) -> None:
         """Add a labeler that joined at a row."""
@@ -198,8 +256,18 @@ class StreamStore:
     def drop_rows(self, before: int) -> int:
         """Drop the rows before this one, but for the last of all; how many were dropped comes back."""
         before = min(before, self.reader.count_rows() - 1)  # the last row tells how many there were
+        dropped = before - self.reader.first_row()
         self._db.execute("delete from snapshots where row < ?", (before,))
-        dropped = self._db.execute("delete from rows where row < ?", (before,)).rowcount
+        self._db.execute("delete from data where row < ?", (before,))
+        self._db.execute(
+            "delete from ids where id in (select value from batches, json_each(batches.ids) where first + key < ?1"
+            " and first < ?1)",
+            (before,),
+        )
+        cut = self.reader.batch_at(before)
+        self._db.execute("delete from batches where first < ?", (before,))
+        if cut.first < before:
+            self._add_batch(cut.since(before - cut.first))
         self._db.execute("pragma incremental_vacuum(1000)").fetchall()
         return dropped
 
@@ -217,12 +285,12 @@ class StreamReader:
 
     def count_rows(self) -> int:
         """Return how many rows were ever stored."""
-        found = self._db.execute("select max(row) from rows").fetchone()[0]
-        return 0 if found is None else int(found) + 1
+        found = self._db.execute("select first + n_rows from batches order by first desc limit 1").fetchone()
+        return 0 if found is None else int(found[0])
 
     def first_row(self) -> int:
         """Return the number of the oldest row that is still stored."""
-        found = self._db.execute("select min(row) from rows").fetchone()[0]
+        found = self._db.execute("select min(first) from batches").fetchone()[0]
         return 0 if found is None else int(found)
 
     def first_row_since(self, moment: float) -> int:
@@ -230,44 +298,62 @@ class StreamReader:
         low, high = self.first_row(), self.count_rows()
         while low < high:
             middle = (low + high) // 2
-            at = self._db.execute("select at from rows where row = ?", (middle,)).fetchone()
-            low, high = (middle + 1, high) if at is None or at[0] < moment else (low, middle)
+            low, high = (middle + 1, high) if self.batch_at(middle).at < moment else (low, middle)
         return low
+
+    def batch_at(self, row: int) -> StoredBatch:
+        """Return the batch that holds a row which is stored."""
+        found = self._db.execute(f"select {_BATCH} from batches where first <= ? order by first desc limit 1", (row,))
+        return StoredBatch(*found.fetchone())
+
+    def _batches(self, first: int, last: int) -> list[tuple[StoredBatch, range]]:
+        """Return the batches that hold rows from `first` up to, without, `last`, and the places of these rows."""
+        found = self._db.execute(
+            f"select {_BATCH} from batches where first < ? and first >= coalesce((select max(first) from batches where"
+            " first <= ?), 0) order by first",
+            (last, first),
+        )
+        batches = (StoredBatch(*one) for one in found)
+        return [(one, range(max(0, first - one.first), min(one.n_rows, last - one.first))) for one in batches]
 
     def rows(self, first: int, last: int) -> list[StoredRow]:
         """Return the rows from `first` up to, without, `last`."""
-        found = self._db.execute(f"select {_ROW} from rows where row >= ? and row < ? order by row", (first, last))
-        return [StoredRow(*one) for one in found]
+        return [row for batch, places in self._batches(first, last) for row in batch.rows(places)]
 
     def rows_by_id(self, ids: Sequence[str]) -> dict[str, StoredRow]:
         """Return the rows that have these ids."""
-        found: dict[str, StoredRow] = {}
-        for begin in range(0, len(ids), 500):
-            part = ids[begin : begin + 500]
-            marks = ",".join("?" * len(part))
-            for one in self._db.execute(f"select {_ROW} from rows where id in ({marks})", part):
-                found[one[1]] = StoredRow(*one)
+        found = self._db.execute(
+            "select row from ids where id in (select value from json_each(?)) order by row", (json.dumps(ids),)
+        )
+        return {row.id: row for row in self.rows_at([row for (row,) in found]).values()}
+
+    def rows_at(self, numbers: Iterable[int]) -> dict[int, StoredRow]:
+        """Return the rows with these numbers, those that are still stored."""
+        found: dict[int, StoredRow] = {}
+        first, last = self.first_row(), self.count_rows()
+        waiting = deque(sorted({row for row in numbers if first <= row < last}))
+        while waiting:
+            batch, places = self.batch_at(waiting[0]), []
+            while waiting and waiting[0] < batch.first + batch.n_rows:
+                places.append(waiting.popleft() - batch.first)
+            found |= {row.row: row for row in batch.rows(places)}
         return found
 
-    def rows_at(self, numbers: Sequence[int]) -> dict[int, StoredRow]:
-        """Return the rows with these numbers, those that are still stored."""
-        marks = ",".join("?" * len(numbers))
-        found = self._db.execute(f"select {_ROW} from rows where row in ({marks})", list(numbers))
-        return {one[0]: StoredRow(*one) for one in found}
+    def data(self, row: int) -> Any:
+        """Return the field `data` of a row."""
+        found = self._db.execute("select body from data where row = ?", (row,)).fetchone()
+        return None if found is None else json.loads(found[0])
 
     def votes(self, first: int, last: int, n_labelers: int, dtype: np.dtype[Any]) -> Codes:
         """Return the votes of consecutive rows; a labeler that joined later abstains."""
-        cells = [
-            one
-            for (one,) in self._db.execute(
-                "select votes from rows where row >= ? and row < ? order by row", (first, last)
-            )
-        ]
-        width = n_labelers * dtype.itemsize
-        whole = all(len(one) == width for one in cells)
-        blank = np.full(n_labelers, -1, dtype).tobytes()
-        data = b"".join(cells if whole else (one + blank[len(one) :] for one in cells))
-        return np.frombuffer(data, dtype).reshape(len(cells), n_labelers).copy()
+        parts = self._batches(first, last)
+        found = np.full((sum(len(places) for _, places in parts), n_labelers), -1, dtype)
+        begin = 0
+        for batch, places in parts:
+            votes = np.frombuffer(batch.votes, dtype).reshape(batch.n_rows, -1)[places.start : places.stop]
+            found[begin : begin + len(votes), : votes.shape[1]] = votes
+            begin += len(votes)
+        return found
 
     def labelers(self) -> list[tuple[str, int]]:
         """Return the labelers in their order, each with the row at which it joined."""

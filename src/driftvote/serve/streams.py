@@ -18,13 +18,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
+from json.encoder import encode_basestring_ascii as quote
 from math import log
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from driftvote.arrays import Codes, Ints
+from driftvote.arrays import Bools, Codes, Ints
 from driftvote.core.voting import majority_vote
 from driftvote.drift.events import COVERAGE, DriftEvent
 from driftvote.errors import DriftvoteError, StateError
@@ -33,8 +34,8 @@ from driftvote.inputs import RECORDS, Batch
 from driftvote.live.metrics import Counts, MetricFamily, collect_metrics
 from driftvote.models import AdaptiveLabelModel, LabeledStream
 from driftvote.serve import Limits
-from driftvote.serve.bodies import SERVER_ID, BodyReader, RequestError, RowIn, make_model
-from driftvote.serve.store import MOST_POINTS, StoredRow, StreamStore, file_name, list_stores
+from driftvote.serve.bodies import SERVER_ID, BodyReader, RequestError, RowsIn, make_model
+from driftvote.serve.store import MOST_POINTS, StoredBatch, StoredRow, StreamStore, file_name, list_stores
 from driftvote.settings import REVIEW_BELOW
 
 TURN_ROWS = 10_000
@@ -61,13 +62,17 @@ DROP_ROWS = 2 * TURN_ROWS
 class Job:
     """Something that waits for its stream: rows to learn from, or a call."""
 
-    rows: list[RowIn] | None = None
+    rows: RowsIn | None = None
     call: Callable[[], Any] | None = None
     writes: bool = True
     alone: bool = False  # in a turn of its own
     result: Any = None
     error: BaseException | None = None
     future: Future[Any] = field(default_factory=Future)
+
+    @property
+    def n_rows(self) -> int:
+        return 0 if self.rows is None else len(self.rows.ids)
 
     def finish(self) -> None:
         """Give the result to whoever waits; a caller that has gone away is no error."""
@@ -151,8 +156,8 @@ class ServedStream:
 
     # -- the queue -----------------------------------------------------------------------------
 
-    def submit_rows(self, rows: list[RowIn]) -> Future[Any]:
-        """Learn from rows and label them; the result is the answer of `POST rows`."""
+    def submit_rows(self, rows: RowsIn) -> Future[Any]:
+        """Learn from rows and label them; the result is the JSON of each row's answer, and the events."""
         return self._submit(Job(rows=rows))
 
     def submit(self, call: Callable[[], Any], writes: bool = False, alone: bool = False) -> Future[Any]:
@@ -160,7 +165,7 @@ class ServedStream:
         return self._submit(Job(call=call, writes=writes, alone=alone))
 
     def _submit(self, job: Job) -> Future[Any]:
-        n_rows = len(job.rows or ())
+        n_rows = job.n_rows
         with self._lock:
             if self.closed:
                 raise RequestError(404, "unknown_stream", f"there is no stream {self.name!r}")
@@ -180,9 +185,9 @@ class ServedStream:
     def _take(self) -> list[Job]:
         with self._lock:
             jobs = [self._waiting.popleft()]
-            n_rows = len(jobs[0].rows or ())
+            n_rows = jobs[0].n_rows
             while self._waiting and not jobs[0].alone and not self._waiting[0].alone:
-                more = len(self._waiting[0].rows or ())
+                more = self._waiting[0].n_rows
                 if n_rows + more > TURN_ROWS:
                     break
                 jobs.append(self._waiting.popleft())
@@ -251,28 +256,28 @@ class ServedStream:
 
     def _label(self, jobs: list[Job]) -> None:
         """Label the rows of jobs together, and write them; a job that is refused has its error."""
-        ids = [row.id for job in jobs for row in job.rows or () if row.id is not None]
+        ids = [one for job in jobs if job.rows for one in job.rows.ids if one is not None]
         stored = self.store.reader.rows_by_id(ids) if self.n_rows else {}
-        new: list[RowIn] = []
-        place_of: dict[str, int] = {}  # ids of new rows
-        plans: list[tuple[Job, list[StoredRow | int]]] = []  # stored rows, or places among the new ones
+        new = RowsIn([], [], [], [], [])
+        place_of: dict[str | None, int] = {}  # ids of new rows
+        plans: list[tuple[Job, Sequence[StoredRow | int]]] = []  # stored rows, or places among the new ones
         names = dict.fromkeys(self.model.labelers)
         for job in jobs:
+            assert job.rows is not None
             try:
-                plan, added = self._plan(job.rows or [], stored, new, place_of)
+                plan, added = self._plan(job.rows, stored, new, place_of)
                 names = self._check_names(added, names)
             except RequestError as refusal:
                 job.error = refusal
                 continue
-            for row in added:
-                if row.id is not None:
-                    place_of[row.id] = len(new)
-                new.append(row)
+            if len(jobs) > 1:
+                place_of |= {one: place for place, one in enumerate(added.ids, len(new.ids)) if one is not None}
+            new.extend(added)
             plans.append((job, plan))
-        answers: list[dict[str, Any]] = []
+        answers: list[str] = []
         events: list[dict[str, Any]] = []
         first = self.n_rows
-        if new:
+        if new.ids:
             try:
                 answers, events = self._learn(new)
             except DriftvoteError as problem:
@@ -283,65 +288,61 @@ class ServedStream:
                     self._label([job])
                 return
         for job, plan in plans:
-            numbers = [first + one if isinstance(one, int) else one.row for one in plan]
-            found = [one for one in events if one["row"] in set(numbers)] if events else []
-            if any(not isinstance(one, int) for one in plan):
-                known = {one.row for one in plan if not isinstance(one, int)}
+            numbers = {first + one if isinstance(one, int) else one.row for one in plan} if events else set()
+            found = [one for one in events if one["row"] in numbers]
+            known = {one.row for one in plan if not isinstance(one, int)} if stored else set()
+            if known:
                 earlier = self.store.reader.events_at(min(known), max(known))
                 found = [one for one in earlier if one["row"] in known and one["row"] < first] + found
-            job.result = {
-                "rows": [answers[one] if isinstance(one, int) else self.answer_of(one) for one in plan],
-                "events": found,
-            }
+            rows = [answers[one] if isinstance(one, int) else json.dumps(self.answer_of(one)) for one in plan]
+            job.result = {"rows": rows, "events": found}
 
     def _plan(
-        self, rows: list[RowIn], stored: dict[str, StoredRow], new: list[RowIn], place_of: dict[str, int]
-    ) -> tuple[list[StoredRow | int], list[RowIn]]:
+        self, rows: RowsIn, stored: dict[str, StoredRow], new: RowsIn, place_of: dict[str | None, int]
+    ) -> tuple[Sequence[StoredRow | int], RowsIn]:
         """Return where the answer of each row comes from, and the rows that are new."""
+        first = len(new.ids)
+        if stored.keys().isdisjoint(rows.ids) and place_of.keys().isdisjoint(rows.ids):
+            return range(first, first + len(rows.ids)), rows
         plan: list[StoredRow | int] = []
-        added: list[RowIn] = []
-        for number, row in enumerate(rows):
-            known = stored.get(row.id) if row.id is not None else None
-            twin = place_of.get(row.id) if row.id is not None else None
+        added: list[int] = []
+        for number, row_id in enumerate(rows.ids):
+            known = None if row_id is None else stored.get(row_id)
+            twin = place_of.get(row_id)
             if known is not None:
-                same = self._same_votes(row, known)
+                same = rows.votes_of(number) == self._votes_cast(known)
                 plan.append(known)
             elif twin is not None:
-                same = _cast(row) == _cast(new[twin])
+                same = rows.votes_of(number) == new.votes_of(twin)
                 plan.append(twin)
             else:
                 same = True
-                plan.append(len(new) + len(added))
-                added.append(row)
+                plan.append(first + len(added))
+                added.append(number)
             if not same:
                 raise RequestError(
                     409,
                     "other_votes",
-                    f"row {number}: id {row.id!r} is in the stream already, with other votes; give a new row a new id",
+                    f"row {number}: id {row_id!r} is in the stream already, with other votes; give a new row a new id",
                     number,
                 )
-        return plan, added
+        return plan, rows.take(added)
 
-    def _same_votes(self, row: RowIn, known: StoredRow) -> bool:
-        votes = np.frombuffer(known.votes, self.form.dtype).tolist()
-        labelers = list(self._labelers)
-        return _cast(row) == {labelers[place]: code for place, code in enumerate(votes) if code >= 0}
+    def _votes_cast(self, known: StoredRow) -> dict[str, int]:
+        codes = np.frombuffer(known.votes, self.form.dtype).tolist()
+        return {name: code for name, code in zip(self._labelers, codes, strict=False) if code >= 0}
 
-    def _check_names(self, rows: list[RowIn], known: dict[str, Any]) -> dict[str, Any]:
+    def _check_names(self, rows: RowsIn, known: dict[str, Any]) -> dict[str, Any]:
         """Return the labelers with those of these rows."""
         names, seen = known, set[tuple[str, ...]]()
-        for place, row in enumerate(rows):
-            if row.names in seen:
+        for place, here in enumerate(rows.names):
+            if here in seen:
                 continue
-            seen.add(row.names)
-            fresh = [name for name in row.names if name not in names]
+            seen.add(here)
+            fresh = [name for name in here if name not in names]
             if fresh and "labelers" in self.settings:
-                raise RequestError(
-                    422,
-                    "unknown_labeler",
-                    f"row {place}: {fresh[0]!r} is not one of the labelers of this stream",
-                    place,
-                )
+                message = f"row {place}: {fresh[0]!r} is not one of the labelers of this stream"
+                raise RequestError(422, "unknown_labeler", message, place)
             if len(names) + len(fresh) > self._limits.labelers:
                 message = f"row {place}: labeler {fresh[0]!r} would be one of more than {self._limits.labelers}"
                 raise RequestError(422, "too_many_labelers", message, place)
@@ -349,50 +350,51 @@ class ServedStream:
                 names = {**names, **dict.fromkeys(fresh)}
         return names
 
-    def _learn(self, rows: list[RowIn]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Learn from new rows and write them; their answers and events come back."""
-        first, now = self.n_rows, time.time()
+    def _learn(self, rows: RowsIn) -> tuple[list[str], list[dict[str, Any]]]:
+        """Learn from new rows and write them; the JSON of their answers, and their events, come back."""
+        first = self.n_rows
         batch = make_batch(rows, self.form.dtype)
         out = self.model.label_batch(batch)
         self._dirty = True
-        self.n_rows += len(rows)
+        self.n_rows += len(rows.ids)
         self._add_labelers(batch, first)
-        votes, width = out.votes.tobytes(), out.votes.shape[1] * out.votes.itemsize
-        codes, probability, windows = out.codes.tolist(), out.probability.tolist(), out.windows.tolist()
-        stored = [
-            StoredRow(
-                first + place,
-                f"{SERVER_ID}{first + place}" if row.id is None else row.id,
-                row.time,
-                votes[place * width : (place + 1) * width],
-                codes[place],
-                probability[place],
-                windows[place],
-                now,
-                row.data,
-            )
-            for place, row in enumerate(rows)
-        ]
-        self.store.add_rows(stored)
+        ids = [f"{SERVER_ID}{row}" if one is None else one for row, one in enumerate(rows.ids, first)]
+        self.store.add_rows(StoredBatch.of(out, ids, rows.times), rows.data)
         events = [self._add_event(event) for event in out.events]
-        answers = [self.answer_of(row) for row in stored]
-        self._count(out.codes, answers, len(rows))
+        review = (out.codes < 0) | (out.probability < self._review_below)
+        self._count(out.codes, review)
         before = len(self._recent.codes)
         self._recent.add(out.votes, out.codes)
-        self._add_points(out, before, stored)
+        self._add_points(out, before, rows.times)
         self._recent.cut()
-        return answers, events
+        return self._write_answers(ids, out, review), events
+
+    def _write_answers(self, ids: list[str], out: LabeledStream, review: Bools) -> list[str]:
+        """Return the JSON of `answer_of` for each row, without a dict for each."""
+        labels = [*(json.dumps(value) for value in self.form.classes), "null"]  # the code -1 is the last
+        columns = (out.codes.tolist(), out.probability.tolist(), out.windows.tolist(), review.tolist())
+        truth = "false", "true"
+        return [
+            f'{{"id": {quoted}, "row": {row}, "label": {labels[code]}, "probability": {probability!r},'
+            f' "window": {window}, "needs_review": {truth[doubtful]}}}'
+            for row, quoted, code, probability, window, doubtful in zip(
+                range(out.first_row, out.first_row + len(ids)), map(quote, ids), *columns, strict=True
+            )
+        ]
+
+    @property
+    def _review_below(self) -> float:
+        return float(self.settings.get("review_below", REVIEW_BELOW))
 
     def answer_of(self, row: StoredRow) -> dict[str, Any]:
         """Return the answer to a row."""
-        below = self.settings.get("review_below", REVIEW_BELOW)
         return {
             "id": row.id,
             "row": row.row,
             "label": self.class_of(row.code),
             "probability": row.probability,
             "window": row.window,
-            "needs_review": row.code < 0 or row.probability < below,
+            "needs_review": row.code < 0 or row.probability < self._review_below,
         }
 
     def class_of(self, code: int) -> Any:
@@ -414,11 +416,11 @@ class ServedStream:
             self._labelers[name] = row
             self.store.add_labeler(place, name, row)
 
-    def _count(self, codes: Ints, answers: list[dict[str, Any]], n_rows: int) -> None:
-        counts = self.counts
+    def _count(self, codes: Ints, review: Bools) -> None:
+        counts, n_rows = self.counts, len(codes)
         counts.lines += n_rows
         counts.last_line_at = time.time()
-        counts.doubtful_rows += sum(answer["needs_review"] for answer in answers)
+        counts.doubtful_rows += int(review.sum())
         counts.tied_rows += int((codes < 0).sum())
         for code, count in zip(*np.unique(codes[codes >= 0], return_counts=True), strict=True):
             label = str(self.form.classes[int(code)])
@@ -465,7 +467,7 @@ class ServedStream:
         self.counts.add_event(event.kind, event.row)
         return body
 
-    def _add_points(self, out: LabeledStream, before: int, rows: list[StoredRow]) -> None:
+    def _add_points(self, out: LabeledStream, before: int, times: list[Any]) -> None:
         """Write the points of the timeline that these rows hold: at multiples of the step."""
         begin = -(out.first_row + 1) % self._step
         part = out[begin :: self._step]
@@ -478,7 +480,7 @@ class ServedStream:
             bands = zip(*(column[number] for column in columns), strict=True)
             point = {
                 "row": out.first_row + place,
-                "time": rows[place].time,
+                "time": times[place],
                 "window": int(part.windows[number]),
                 "accuracies": {name: list(band) for name, band in zip(out.labelers, bands, strict=True)},
                 **self._recent.shares(self.form.classes, before + place + 1),
@@ -595,20 +597,24 @@ class ServedStream:
 
     # -- questions and answers -----------------------------------------------------------------
 
-    def predict(self, rows: list[RowIn]) -> dict[str, Any]:
+    def predict(self, rows: RowsIn) -> dict[str, Any]:
         """Label rows by what is known now; learn nothing."""
         if not self.n_rows:
             raise RequestError(409, "no_rows", "the stream has no rows yet, so there is nothing to predict by")
-        self._check_names([row for row in rows if "labelers" in self.settings], dict.fromkeys(self.model.labelers))
-        values = [{name: self.class_of(code) for name, code in zip(row.names, row.codes, strict=True)} for row in rows]
+        if "labelers" in self.settings:
+            self._check_names(rows, dict.fromkeys(self.model.labelers))
+        values = [
+            {name: self.class_of(code) for name, code in zip(names, codes, strict=True)}
+            for names, codes in zip(rows.names, rows.codes, strict=True)
+        ]
         labels, proba = self.model.predict(values, return_probs=True)
-        window, below = self.model.window, self.settings.get("review_below", REVIEW_BELOW)
+        window, below = self.model.window, self._review_below
         answers = []
-        for row, label, line in zip(rows, np.asarray(labels).tolist(), np.asarray(proba).tolist(), strict=True):
+        for row_id, label, line in zip(rows.ids, np.asarray(labels).tolist(), np.asarray(proba).tolist(), strict=True):
             code = self.form.code_of(label)
             answers.append(
                 {
-                    "id": row.id,
+                    "id": row_id,
                     "label": self.class_of(code),
                     "probability": max(line),
                     "window": window,
@@ -629,7 +635,7 @@ class ServedStream:
         return self.answer_of(stored) | {
             "time": stored.time,
             "votes": votes,
-            "data": None if stored.data is None else json.loads(stored.data),
+            "data": self.store.reader.data(stored.row),
             "verified": self.class_of(answer[-1].code) if answer else None,
             "explanation": why | {"at_row": self.n_rows - 1},
         }
@@ -654,7 +660,7 @@ class ServedStream:
                     "probability": row.probability,
                     "classes": classes,
                     "why": one.why,
-                    "data": None if row.data is None else json.loads(row.data),
+                    "data": self.store.reader.data(row.row),
                 }
             )
         return {"questions": found, "expected_change": round(asked.expected_change, 5), "note": asked.note}
@@ -849,25 +855,19 @@ class ServedStream:
 _MISSING = object()
 
 
-def _cast(row: RowIn) -> dict[str, int]:
-    """Return the votes that were cast."""
-    return {name: code for name, code in zip(row.names, row.codes, strict=True) if code >= 0}
-
-
-def make_batch(rows: Sequence[RowIn], dtype: np.dtype[Any]) -> Batch:
+def make_batch(rows: RowsIn, dtype: np.dtype[Any]) -> Batch:
     """Return rows as a batch for `label_batch`, with labelers in the order in which they first appear."""
-    names = rows[0].names
-    if all(row.names == names for row in rows):
-        codes = np.array([row.codes for row in rows], dtype)
-        return Batch(names, codes, False, None, RECORDS, (0,) * len(names))
+    names = rows.names[0]
+    if rows.names.count(names) == len(rows.names):
+        return Batch(names, np.array(rows.codes, dtype), False, None, RECORDS, (0,) * len(names))
     first_rows: dict[str, int] = {}
-    for number, row in enumerate(rows):
-        for name in row.names:
+    for number, here in enumerate(rows.names):
+        for name in here:
             first_rows.setdefault(name, number)
     place = {name: at for at, name in enumerate(first_rows)}
-    codes = np.full((len(rows), len(place)), -1, dtype)
-    for number, row in enumerate(rows):
-        codes[number, [place[name] for name in row.names]] = row.codes
+    codes = np.full((len(rows.names), len(place)), -1, dtype)
+    for number, (here, votes) in enumerate(zip(rows.names, rows.codes, strict=True)):
+        codes[number, [place[name] for name in here]] = votes
     return Batch(tuple(place), codes, False, None, RECORDS, tuple(first_rows.values()))
 
 
