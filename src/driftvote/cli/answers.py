@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from driftvote.arrays import Ints
 from driftvote.cli.pipeline import LabeledBatch, StreamLabeler, VoteFile, read_ahead
@@ -91,6 +90,8 @@ class AskedRow:
 
 def text_cells(column: Any) -> list[str]:
     """Cells as text, without blanks around them."""
+    import pyarrow as pa
+
     return [(cell or "").strip() for cell in plain_column(column).cast(pa.string()).to_pylist()]
 
 

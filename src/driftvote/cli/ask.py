@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import pyarrow as pa
 import typer
 
 from driftvote.arrays import Ints
@@ -209,6 +208,8 @@ class FoundQuestions:
 
     def sheet(self, file: VoteFile, options: AskOptions) -> QuestionSheet:
         """The questions with all columns of their rows."""
+        import pyarrow as pa
+
         wanted = np.sort(self.rows)
         pieces = fetch_rows(file, wanted)
         order, values = np.searchsorted(wanted, self.rows), ResultColumns(file.form)
@@ -271,6 +272,8 @@ def fetch_rows(file: VoteFile, wanted: Ints) -> list[VoteRows]:
 
 
 def _join_column(pieces: Sequence[VoteRows], name: str) -> Any:
+    import pyarrow as pa
+
     return pa.concat_arrays([plain_column(piece.kept.column(name)) for piece in pieces])
 
 
@@ -304,6 +307,8 @@ class QuestionSheet:
 
     def write(self) -> None:
         """Write the file, whole or not at all."""
+        import pyarrow as pa
+
         options = self._options
         answers = pa.array([answer or None for answer in self.answers], pa.string())
         batch = pa.RecordBatch.from_arrays([*self.columns.values(), answers], names=[*self.columns, VERIFIED])
@@ -314,6 +319,8 @@ class QuestionSheet:
 
 
 def _concat(chunks: list[Any]) -> Any:
+    import pyarrow as pa
+
     return pa.concat_arrays([plain_column(chunk) for chunk in chunks]) if chunks else pa.array([], pa.string())
 
 

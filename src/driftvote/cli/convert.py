@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import numpy as np
-import pyarrow as pa
 import typer
 
 from driftvote.cli.label import output_format
@@ -73,6 +72,8 @@ class TableWriter:
 
     def write(self, rows: VoteRows) -> None:
         """Add rows."""
+        import pyarrow as pa
+
         columns = self._long_columns(rows) if self._long else self._wide_columns(rows)
         self._writer.write(pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)))
 
@@ -91,6 +92,8 @@ class TableWriter:
 
     def _long_columns(self, rows: VoteRows) -> dict[str, Any]:
         """Columns with a line for each vote; abstentions have none."""
+        import pyarrow as pa
+
         roles, kept = self._votes.roles, rows.kept
         row_of, who = np.nonzero(rows.codes >= 0)
         names, lines = kept.schema.names, pa.array(row_of)
@@ -123,6 +126,8 @@ class ArrayWriter:
 
     def write(self, rows: VoteRows) -> None:
         """Add rows; in an NPZ the column of true classes holds codes, as the votes do."""
+        import pyarrow as pa
+
         self._labelers = rows.labelers
         self._writer.add_rows(VOTES, rows.codes)
         names = rows.kept.schema.names

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from driftvote.arrays import Floats, Ints
 from driftvote.cli.options import InputOptions
@@ -332,6 +331,8 @@ class ResultColumns:
 
     def votes(self, codes: Any) -> Any:
         """Votes as class values; an abstention is an empty cell."""
+        import pyarrow as pa
+
         places = pa.array(codes.astype(np.int64), mask=codes < 0)
         if pa.types.is_string(self._values.type):
             return pa.DictionaryArray.from_arrays(places.cast(pa.int16()), self._values.slice(0, self.form.n_classes))
@@ -339,6 +340,8 @@ class ResultColumns:
 
     def labels(self, codes: Any) -> Any:
         """Labels as class values; a tie is the value of an abstention, or an empty cell."""
+        import pyarrow as pa
+
         if self.form.name == "snorkel":
             return pa.array(codes)
         if pa.types.is_integer(self._values.type) and not self._values.null_count:
@@ -353,6 +356,8 @@ class ResultColumns:
 
 def add_columns(kept: Any, columns: dict[str, Any]) -> Any:
     """A record batch with `columns` to the right of those in `kept`."""
+    import pyarrow as pa
+
     names = [*kept.schema.names, *columns]
     refuse_repeated(names)
     arrays = [array if isinstance(array, pa.Array) else pa.array(array) for array in columns.values()]
@@ -370,6 +375,8 @@ def refuse_repeated(names: list[str]) -> None:
 
 def _class_values(form: VoteFormat) -> Any:
     """The class values and, last, that of an abstention, as an Arrow array of integers, floats or text."""
+    import pyarrow as pa
+
     values = [*form.classes, form.abstain]
     present = [value for value in values if value is not None]
     if all(type(value) is int for value in present):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import numpy as np
-import pyarrow as pa
 import typer
 
 from driftvote.cli.options import Force, Json, Quiet, To, print_summary, split_list
@@ -49,6 +48,8 @@ def simulate(
 
     Example: driftvote simulate swap -o votes.csv --classes ham,spam
     """
+    import pyarrow as pa
+
     names = split_list(classes or "")
     if names and n_classes not in (None, len(names)):
         raise DriftvoteError(f"--n-classes {n_classes} and --classes with {len(names)} names; pass one of them")
@@ -93,6 +94,8 @@ def _write_votes(stream: SimulatedStream, names: tuple[str, ...], kind: str, fil
 
 def _write_table(writer: Writer, columns: dict[str, Any], convert: Callable[[Any], Any]) -> None:
     """Write columns in batches, beside the number of the row."""
+    import pyarrow as pa
+
     rows = len(next(iter(columns.values())))
     for start in range(0, rows, BATCH):
         stop = min(rows, start + BATCH)
