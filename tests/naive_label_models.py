@@ -17,7 +17,8 @@ STEPS, EVEN_STEPS, SETTLED = 24, 4, 2e-3
 SMOOTHING, SKILL, BALANCE_ROWS = 4.0, 0.7, 5.0
 CAUTIOUS_STEPS, CAUTIOUS_PULL = 4, 2.0
 ANSWERS, ANSWER_SHARE, MIXTURE_ROWS, ALIKE = 64, 1 / 3, 1.75, 0.3
-CAUTION, RECENT_PART, RECENT_ROWS, MORE_VOTES, OVERRULED_PART = 2.0, 16, 256, 0.5, 0.5
+CAUTION, RECENT_PART, RECENT_ROWS, OVERRULED_PART = 2.0, 16, 256, 0.5
+SHARED, CHANCE_VOTES, MIXTURE_VOTES = 0.02, 0.25, 0.05
 ONE_EVIDENCE, CLASS_EVIDENCE, FOLLOW, SURELY, FITS_PER_WINDOW = 3.0, 10.0, 0.25, 2.0, 8
 
 
@@ -241,6 +242,12 @@ def noise(pairs: list[Pair]) -> float:
     return sum(p.expected * (1 - p.expected) for p in pairs) / max(1, sum(pair.together for pair in pairs))
 
 
+def shared(pairs: list[Pair]) -> float:
+    """The share of the disagreements of independent labelers that is missing; one more row, where it is."""
+    excess = 1 + sum(pair.together * (pair.agreed - pair.expected) for pair in pairs)
+    return max(0.0, excess / (1 + sum(pair.together * (1 - pair.expected) for pair in pairs)))
+
+
 def worth_of_votes(pairs: list[Pair], n: int) -> list[float]:
     """One vote's worth over oneself and one's copies: the share of a pair's disagreements that is surely missing."""
     copies = [0.0] * n
@@ -270,7 +277,7 @@ def generality(rows: list[list[int]], k: int) -> float:
 class Mixture:
     members: list[Fit]  # the majority aside: one coin, with its balance, tables, from the majority, cautious
     weights: list[float]  # the majority first
-    explained: list[float]  # noise, by one accuracy, by accuracies for each class
+    explained: list[float]  # noise, by one accuracy, by accuracies for each class; how far errors are independent
     worth: list[float]
     general: float
     accuracy: list[float]
@@ -300,15 +307,19 @@ def fit_mixture(
     kinds = members_of(balance)
     members = [fit_em(kind, table, k, truth, worth if kind.pooled else None) for kind in kinds]
     left = misfit(pairs)
-    misfits = [misfit(pairs_of(rows, member.post, k)) for member in members[:4]]
+    by_member = [pairs_of(rows, member.post, k) for member in members[:4]]
+    misfits = [misfit(found) for found in by_member]
     total = left + noise(pairs) + 1e-12
     by_coin = min(1.0, max(0.0, left - min(misfits[:2])) / total)
     by_class = max(0.0, min(1.0, (left - min(misfits[2:])) / total) - by_coin)
     general = generality(rows, k)
     coin, even = 1 + ONE_EVIDENCE * by_coin, misfits[2] <= misfits[3]
     tables = [1 + CLASS_EVIDENCE * by_class * even, 1 + CLASS_EVIDENCE * by_class * (not even)]
-    weights = [1.0, general * coin, general * coin, tables[0], general * tables[1], CAUTION]
+    needed = 1 - (by_coin * max(0.0, 1 - by_class / max(1 - noise(pairs) / total - by_coin, 1e-12))) ** 2
+    weights = [1.0, general * coin, general * coin, *(needed * w for w in (tables[0], general * tables[1], CAUTION))]
     free = weights = [weight / sum(weights) for weight in weights]
+    missing = sum(w * shared(found) for w, found in zip(free[:5], [pairs, *by_member], strict=True)) / sum(free[:5])
+    explained = [noise(pairs) / total, by_coin, by_class, general * max(0.0, 1 - missing / SHARED)]
     recent = max(RECENT_ROWS, len(rows) // RECENT_PART)
     if balance == "estimated" and recent < len(rows):
         for member in members[1:4]:
@@ -323,7 +334,7 @@ def fit_mixture(
     # The majority and the member close to it do not judge labelers.
     judges = list(zip(weights[1:5], members[:4], strict=True))
     accuracy = [sum(w * m.accuracy[h] for w, m in judges) / sum(weights[1:5]) for h in range(n)]
-    return Mixture(members, weights, [noise(pairs) / total, by_coin, by_class], worth, general, accuracy, free, answers)
+    return Mixture(members, weights, explained, worth, general, accuracy, free, answers)
 
 
 def balance_now(fit: Fit, rows: list[list[int]], truth: list[int], k: int) -> list[float]:
@@ -382,17 +393,14 @@ def lean_on_answers(found: Mixture, named: list[int], proba: list[float]) -> lis
 
 
 def temper(found: Mixture, row: list[int], code: int, proba: list[float]) -> list[float]:
-    """Shares of the votes and of half a vote more, cast half by the mixture and half by chance; labels stay.
+    """Shares of the votes and of a little more, cast by chance and by the mixture; labels stay.
 
-    The mixture's own probabilities count as far as labelers explain the agreements, classes by their square. Where
-    that does not name the label, go to where it is level with the likeliest class, and half of the rest of the way.
+    The mixture's own probabilities count as far as errors are independent. Where that does not name the label, go to
+    where it is level with the likeliest class, and half of the rest of the way.
     """
-    votes, k = [v for v in row if v >= 0], len(proba)
-    trust = found.explained[1] + found.explained[2] ** 2
-    shares = [
-        (votes.count(c) + MORE_VOTES * (p / 2 + 0.5 / k)) / (len(votes) + MORE_VOTES) for c, p in enumerate(proba)
-    ]
-    shares = [trust * p + (1 - trust) * share for p, share in zip(proba, shares, strict=True)]
+    votes, k, trust = [v for v in row if v >= 0], len(proba), found.explained[3]
+    cast = [votes.count(c) + CHANCE_VOTES / k + MIXTURE_VOTES * p for c, p in enumerate(proba)]
+    shares = [trust * p + (1 - trust) * some / sum(cast) for p, some in zip(proba, cast, strict=True)]
     ahead = {c: shares[c] - shares[code] for c in range(k) if c != code and shares[c] - shares[code] > -1e-12}
     if not ahead:
         return shares

@@ -31,7 +31,7 @@ for path in root.rglob("*.py"):
             named |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 assert len(named & kernels.keys()) > 10
 for name in named & kernels.keys():
-    if not getattr(importlib.import_module(kernels[name]), name).signatures:
+    if not getattr(importlib.import_module(kernels[name]), name).dispatcher.signatures:
         print("unused", name, kernels[name])
 """
 

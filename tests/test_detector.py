@@ -20,8 +20,23 @@ from driftvote import (
     StateError,
     VoteError,
 )
+from driftvote.core.jit import jit
 from driftvote.drift.detector import REMEMBERED, STEP, surprise_threshold
-from driftvote.drift.diagnosis import Finding, Sides, diagnose, locate
+from driftvote.drift.diagnosis import (
+    SPLIT,
+    Finding,
+    add_up,
+    compare_agreement,
+    compare_coverage,
+    compare_pairs,
+    compare_totals,
+    diagnose,
+    find_majorities,
+    flag_parts,
+    locate,
+    new_sides,
+    pack_sides,
+)
 from driftvote.drift.statistics import (
     AGREEMENT,
     BALANCE,
@@ -147,16 +162,37 @@ def test_every_event_is_the_definitions(n, n_classes, coverage):
     assert len(kinds) >= 3
 
 
+@jit
+def compare_by(rows, panel, kind, member, sides, overall, inside, coverage):
+    """Call the kernels that only kernels call: the deviates of all labelers by a panel, and of one statistic."""
+    pack_sides(rows, sides)
+    for h in range(rows.shape[1]):
+        coverage[h] = compare_coverage(h, 0, sides)
+    find_majorities(panel, sides)
+    for h in range(rows.shape[1]):
+        overall[h], inside[h] = compare_agreement(h, panel[h], sides)
+    flag_parts(kind, member, sides)
+    add_up(sides)
+    return compare_totals(sides)[0]
+
+
+def compare_sides(rows, n_classes, split, panel, kind=BALANCE, member=0):
+    """Sides of a change at row `split`; agreement over all rows and inside classes, coverage, and one statistic."""
+    sides, found = new_sides(rows, n_classes), np.empty((3, rows.shape[1]))
+    sides.size[SPLIT] = split
+    one = compare_by(rows, panel, kind, member, sides, *found)
+    return sides, *found, one
+
+
 @pytest.mark.parametrize("n", [3, 4, 7, 8, 33])
 def test_statistics_are_the_definitions(n):
     rng = np.random.default_rng(n)
     for n_classes, low in ((2, -3), (2, -1), (2, 0), (3, -4), (11, -1)):
         rows = np.ascontiguousarray(rng.integers(low, n_classes, (BLOCK, n)), np.int8)
-        sides = Sides(rows, n_classes, 0)
-        leads, margins = sides.majority(np.ones(n, bool))
+        sides = compare_sides(rows, n_classes, 0, np.ones(n, bool))[0]
         counts = {}
         for kind, member in list_statistics(n, n_classes).entries():
-            hits, tries = flag_rows(kind, member, sides.votes[0], leads[0], margins[0])
+            hits, tries = flag_rows(kind, member, sides.votes[0], sides.leads[0], sides.margins[0])
             assert int(hits) & ~int(tries) == 0
             counts[f"{NAMES[kind]} {member}"] = int(hits).bit_count(), int(tries).bit_count()
         want = counted(np.maximum(rows, -1).tolist(), n_classes)
@@ -171,10 +207,12 @@ def test_sides_are_compared_by_definition(n, n_classes, low):
     rows[300:, 0] = rows[300:, 1]
     every = np.ones(400, bool)
     for split in (17, 63, 64, 190, 399):
-        sides, panel = Sides(rows, n_classes, split), rng.random(n) < 0.7
+        panel = rng.random(n) < 0.7
         panel[:2] = True
         others = naive_diagnosis.sides(rows, panel)
-        overall, inside = sides.agreement(panel)
+        sides, overall, inside, coverage, _ = compare_sides(rows, n_classes, split, panel)
+        pairs = np.empty((1, n))
+        compare_pairs(np.array([1]), sides, pairs)
         for h in range(n):
             voted = rows[:, h] >= 0
             hits, tries = rows[:, h] == others[:, h], voted & (others[:, h] >= 0)
@@ -182,13 +220,12 @@ def test_sides_are_compared_by_definition(n, n_classes, low):
             strata = min(n_classes, 8)
             assert inside[h] == pytest.approx(naive_diagnosis.moved_inside(hits, tries, others[:, h], split, strata))
             both = voted & (rows[:, 1] >= 0)
-            assert sides.pairs(1)[h] == pytest.approx(naive_diagnosis.moved(rows[:, h] == rows[:, 1], both, split))
-            assert sides.coverage(np.zeros(n, np.int64))[h] == pytest.approx(naive_diagnosis.moved(voted, every, split))
+            assert pairs[0, h] == pytest.approx(naive_diagnosis.moved(rows[:, h] == rows[:, 1], both, split))
+            assert coverage[h] == pytest.approx(naive_diagnosis.moved(voted, every, split))
         leaders = np.array([most(row) for row in rows.tolist()])
         for kind, member in list_statistics(0, n_classes).entries():
-            hits, tries = (words[:, None] for words in sides.flags(kind, member))
-            want = naive_diagnosis.moved(leaders % 8 == member, leaders >= 0, split)
-            assert sides.deviates(hits, tries)[0][0] == pytest.approx(want)
+            found = compare_sides(rows, n_classes, split, np.ones(n, bool), kind, member)[-1]
+            assert found == pytest.approx(naive_diagnosis.moved(leaders % 8 == member, leaders >= 0, split))
 
 
 @pytest.mark.parametrize(("n", "n_classes", "coverage"), [(6, 2, 1.0), (5, 2, 0.6), (4, 3, 0.8), (4, 10, 1.0)])
@@ -236,7 +273,7 @@ def test_surprise_by_hand():
 def test_deviates_by_hand():
     hits = np.concatenate([np.arange(640) % 4 > 0, np.arange(128) % 4 == 0])[:, None]
     rows = np.hstack([hits, np.ones_like(hits), np.ones_like(hits)]).astype(np.int8)
-    overall, inside = Sides(rows, 2, 640).agreement(np.ones(3, bool))
+    _, overall, inside, _, _ = compare_sides(rows, 2, 640, np.ones(3, bool))
     assert overall[0] == pytest.approx(-math.sqrt(surprise(32, 128, 480, 640)))
     # One stratum: (hits - expected) over the root of a hypergeometric variance.
     assert inside[0] == pytest.approx((32 - 128 * 512 / 768) / math.sqrt(128 * 640 * 512 * 256 / 768**2 / 767))
@@ -251,7 +288,7 @@ def test_the_threshold_shares_the_rate_among_all_comparisons():
 
 def test_the_row_of_a_change_is_located():
     hits = np.array([True] * 300 + [False] * 100)
-    assert locate(hits, np.ones(400, bool), 320) == (300, (300, 300))
+    assert locate(hits, np.ones(400, bool), 320) == (300, 300, 300)
 
 
 def test_without_a_clear_cause_there_is_no_event():

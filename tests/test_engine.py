@@ -9,7 +9,7 @@ import pytest
 
 import driftvote
 from driftvote import AdaptiveLabelModel, Confusion, FixedWindowLabelModel, MajorityLabelModel, OneCoin, WindowRule
-from driftvote.core import state
+from driftvote.core import engine, state
 from driftvote.core.engine import Engine, Floor
 from driftvote.errors import DriftvoteError
 from driftvote.streams import simulate
@@ -156,6 +156,29 @@ def test_threads_do_not_show(n_jobs, settings):
     same(one.label_stream(votes[:300]), many.label_stream(votes[:300]))
     same(one.label_stream(votes[:700]), many.label_stream(votes[:700]))
     assert one.events == many.events
+
+
+@pytest.mark.parametrize("estimator", ["mixture", "confusion", "wawa"])
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_threads_share_a_long_batch_without_a_trace(monkeypatch, n_jobs, estimator):
+    monkeypatch.setattr(engine, "THREAD_ROWS", rows_for(2000, 100))
+    votes = random_stream(12, rows_for(12_000, 500), 6, 2, 0.2, blocks=4)
+    verified = np.where(np.arange(len(votes)) % 97 == 5, votes[:, 0], -1)
+    settings = {"estimator": estimator, "windows": [64, 256, 1024] if len(votes) > 1000 else [16, 64]}
+    one, many = AdaptiveLabelModel(**settings), AdaptiveLabelModel(n_jobs=n_jobs, **settings)
+    used: list[int] = []
+    label_pieces = engine.Engine._label_pieces
+    monkeypatch.setattr(
+        engine.Engine,
+        "_label_pieces",
+        lambda self, *rest: used.append(len(rest[-1])) or label_pieces(self, *rest),
+    )
+    same(one.label_stream(votes[:37]), many.label_stream(votes[:37]))
+    first, second = (model.label_stream(votes[37:], verified=verified[37:]) for model in (one, many))
+    same(first, second)
+    assert used == [n_jobs - 1]
+    assert first.events == second.events
+    same(one.label_stream(votes[:500]), many.label_stream(votes[:500]))
 
 
 def test_n_jobs_is_checked():

@@ -86,7 +86,7 @@ def select_fit(settings, fits, place):
     return SecondFit(fits.votes[place], fits.window[place])
 
 
-def fit_window(settings, state, level, window, tables, fit):
+def fit_window(settings, state, level, window, begun, room, tables, fit):
     n = fit.votes.shape[0]
     for h in range(n):
         fit.votes[h] = state.sums[level, state.sums.shape[1] - n + h]
@@ -97,7 +97,7 @@ def fill_tables(settings, fit, tables):
     tables.ready[0] = 1
 
 
-def label_row(settings, fit, tables, row, draw, support, proba):
+def label_row(settings, tables, row, draw, support, proba):
     return majority_row(row, draw, support, proba)
 
 
@@ -130,7 +130,7 @@ def second(monkeypatch):
         # The index of Numba's cache names the types of the arguments. With those of this file in it, no process that
         # cannot import this file could read it.
         if COMPILED:
-            monkeypatch.setattr(kernel, "_cache", NullCache())
+            monkeypatch.setattr(kernel.dispatcher, "_cache", NullCache())
     interface.KERNELS.register(
         SecondSettings,
         select_fit=select_fit,

@@ -14,6 +14,9 @@ from driftvote.errors import SettingError
 AccuracyRange = float | tuple[float, float]
 """An accuracy that is known exactly, or a pair (at least, at most)."""
 
+ROUNDING = 1e-9
+"""How far given agreements may be from symmetric: a product of matrices need not be so to the last bit."""
+
 
 @dataclass(frozen=True)
 class PanelFacts:
@@ -77,8 +80,12 @@ class PanelFacts:
         if len(titles) != n or len(set(titles)) != n:
             raise SettingError(f"names must be {n} different names, one per row of agreements, not {titles!r}")
         pairs = ~np.eye(n, dtype=bool)
-        if not np.array_equal(matrix[pairs], matrix.T[pairs]) or not (np.abs(matrix[pairs]) <= 1.0).all():
+        if (
+            not (np.abs(matrix - matrix.T)[pairs] <= ROUNDING).all()
+            or not (np.abs(matrix[pairs]) <= 1 + ROUNDING).all()
+        ):
             raise SettingError("agreements must be symmetric, with values from -1 to 1")
+        matrix = np.clip((matrix + matrix.T) / 2.0, -1.0, 1.0)
         slack = np.broadcast_to(np.asarray(allowance, np.float64), (n, n))
         if not (slack >= 0).all():
             raise SettingError("allowance must not be negative")

@@ -52,5 +52,5 @@ Reading order
 -------------
 `state.py`, `windows.py`, `voting.py`, `label_models/interface.py`, `label_models/majority.py`,
 `label_models/triplet.py`, `engine.py`; then `patterns.py`, `label_models/confusion.py`, `label_models/mixture.py`.
-`jit.py` says how kernels are compiled. `CONTRIBUTING.md` says how to add a label model or a bound.
+`jit.py` and `compiler.py` say how kernels are compiled. `CONTRIBUTING.md` says how to add a label model or a bound.
 """

@@ -9,7 +9,9 @@ drift events aside). A drift event sets a floor: from some row on, windows hold 
 from __future__ import annotations
 
 import copy
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -21,6 +23,7 @@ from driftvote.arrays import Arrays, Codes, Floats, Ints, code_dtype
 from driftvote.core.jit import inner, jit
 from driftvote.core.label_models import Estimator, Majority, Triplet
 from driftvote.core.label_models.interface import (
+    LARGE_FIT,
     concat_fits,
     fill_tables,
     fit_period,
@@ -35,15 +38,16 @@ from driftvote.core.state import (
     ALL_PAST,
     Classes,
     StreamState,
-    add_row,
+    add_rows,
     check_array,
     empty_state,
     n_pairs,
     rebuild_state,
     recent_slots,
+    replay_rows,
     rows_of_window,
+    rows_to_stride,
     set_floor,
-    state_of_rows,
     store_totals,
     sum_window,
     widen_totals,
@@ -66,6 +70,12 @@ NO_CLASSES: Ints = np.empty(0, np.int64)
 
 FITS_BYTES, LONG = 1 << 31, 512
 """Room for the fits of a chunk; a chunk that needs more, and is longer than so many rows, is labeled in halves."""
+
+ROOM_ROWS = 1024
+"""Rows that there is room for in a fit to rows alone, at least."""
+
+THREAD_ROWS = 1 << 19
+"""Rows of a batch from which on threads share it: each begins with reading the rows that its windows hold."""
 
 MIN_KEYS, REPEAT_KEYS = 27, 1 << 16
 """Distinct rows of three labelers and two classes; and distinct rows up to which labels are looked up."""
@@ -112,12 +122,25 @@ class Schedule(NamedTuple):
     gated: bool  # whether the label model decides if the window rule counts
 
 
+class Targets(NamedTuple):
+    """What labeling fills in, one entry a row."""
+
+    labels: Ints
+    proba: Floats  # (rows, classes)
+    places: Ints  # which fit labeled the row
+
+    def cut(self, rows: slice) -> Targets:
+        """Return the entries of some rows."""
+        return Targets(self.labels[rows], self.proba[rows], self.places[rows])
+
+
 class Outputs(NamedTuple):
     """What the row loop fills in, one entry a row; and labels of distinct rows: most rows repeat an earlier one."""
 
     labels: Ints
     proba: Floats  # (rows, classes)
     places: Ints  # which fit labeled the row
+    n_fits: int  # fits before those of this call
     known: Ints  # (keys,): by which fit a distinct row was labeled, plus 1; 0 for none. Empty where it would not pay
     known_label: Ints  # (keys,)
     known_proba: Floats  # (keys, classes)
@@ -143,28 +166,69 @@ def fit_if_due(
     tests: WindowTests,
     schedule: Schedule,
     settings: Any,
+    room: Any,
     tables: Any,
     fit: Any,
 ) -> bool:
     """Fit the label model if that is due, or `anew`; return whether it was.
 
-    Where the label model decides if agreements tell about accuracies (`gated`), it is fitted to the largest window
+    Where the label model decides if agreements tell about accuracies (`gated`), a fit of the largest window is begun
     first. If they do not, that is the fit, and the window rule is not asked until the largest window is due again.
     """
     largest = state.sizes.shape[0] - 1
-    done = schedule.gated and (anew or is_fit_due(row, largest, state.sizes, state.floor[0], schedule))
-    if done:
+    begun = schedule.gated and (anew or is_fit_due(row, largest, state.sizes, state.floor[0], schedule))
+    if begun:
         sum_window(largest, state)
-        fit_window(settings, state, largest, rows_of_window(largest, state), tables, fit)
-        state.follows[0] = follows_agreements(settings, fit)
-    if schedule.gated and state.follows[0] == 0:
-        return done
-    level = choose_window(state, tests)
-    shorter = rows_of_window(level, state) < rows_of_window(largest, state)
-    if (done and shorter) or (not done and (anew or is_fit_due(row, level, state.sizes, state.floor[0], schedule))):
-        fit_window(settings, state, level, rows_of_window(level, state), tables, fit)
-        done = True
-    return done
+        state.follows[0] = follows_agreements(settings, state, largest, rows_of_window(largest, state), room, fit)
+    level, limit = largest, largest + 1
+    if not schedule.gated or state.follows[0] == 1:
+        if not begun and not anew:  # longer windows are due no more often: the first that is not ends the search
+            limit = 0
+            while limit <= largest and is_fit_due(row, limit, state.sizes, state.floor[0], schedule):
+                limit += 1
+        level = choose_window(state, tests, limit)
+    elif not begun:
+        return False
+    if level >= limit:
+        return False
+    rows = rows_of_window(level, state)
+    begun = begun and rows == rows_of_window(largest, state)
+    fit_window(settings, state, level, rows, begun, room, tables, fit)
+    return True
+
+
+@inner
+def label_stretch(
+    rows: Codes,
+    begin: int,
+    end: int,
+    number: int,
+    place: int,
+    draws: Floats,
+    state: StreamState,
+    settings: Any,
+    tables: Any,
+    out: Outputs,
+) -> None:
+    """Label rows `begin` to `end` - 1, which were added last, by the fit at `place`; `number` is that of the first."""
+    repeats = out.known.shape[0] > 0
+    slot = number % state.keys.shape[0] if repeats else 0
+    for t in range(begin, end):
+        out.places[t] = out.n_fits + place
+        key, proba = 0, out.proba[t]
+        if repeats:
+            key = state.keys[slot]
+            slot = slot + 1 if slot + 1 < state.keys.shape[0] else 0
+            proba = out.known_proba[key]
+        if not repeats or out.known[key] != place + 1:
+            draw = draws[t] if draws.shape[0] > 0 else -1.0
+            out.labels[t] = label_row(settings, tables, rows[t], draw, out.support, proba)
+            if repeats:
+                out.known[key], out.known_label[key] = place + 1, out.labels[t]
+        if repeats:
+            out.labels[t] = out.known_label[key]
+            for c in range(proba.shape[0]):
+                out.proba[t, c] = proba[c]
 
 
 @jit
@@ -177,6 +241,7 @@ def label_rows(
     schedule: Schedule,
     settings: Any,
     fits: Any,
+    room: Any,
     tables: Any,
     out: Outputs,
 ) -> int:
@@ -191,40 +256,32 @@ def label_rows(
     fitted = fit.window[0] > 0
     if fitted and tables.ready[0] == 0:
         fill_tables(settings, fit, tables)
-    n_rows = rows.shape[0]
-    for t in range(max(1, n_rows)):
-        slot, row, on_stride = 0, state.clock[0] - 1, False
-        if n_rows > 0:
-            row += 1
-            slot = add_row(rows, t, state)
-            on_stride = row % state.stride == 0  # the stride is the schedule's `refresh`
-            if on_stride:
-                store_totals(state, row)
-            if verified.shape[0] > 0:
-                state.verified[slot] = verified[t]
-        if on_stride or row < schedule.refresh or not fitted:
-            next_fit = select_fit(settings, fits, place + 1 if n_rows > 0 else 0)
-            if fit_if_due(not fitted, row, state, tests, schedule, settings, tables, next_fit):
+    n_rows, t, follow = rows.shape[0], 0, True
+    if n_rows == 0:
+        fit_if_due(not fitted, state.clock[0] - 1, state, tests, schedule, settings, room, tables, fit)
+        return 0
+    begin, labeled = state.clock[0], 0
+    while t < n_rows:
+        # Up to the next row at which a fit may be due, that row included; the stride is the schedule's `refresh`.
+        alone = not fitted or begin + t < schedule.refresh
+        end = t + 1 if alone else min(n_rows, t + rows_to_stride(begin + t, state.stride))
+        add_rows(rows, t, end - t, state, follow)
+        for v in range(t, end if verified.shape[0] > 0 else t):
+            state.verified[(begin + v) % state.verified.shape[0]] = verified[v]
+        t, row = end, begin + end - 1
+        on_stride = row % state.stride == 0
+        if on_stride:
+            store_totals(state, row)
+        if on_stride or alone:
+            if fitted:
+                label_stretch(rows, labeled, t - 1, begin + labeled, place, draws, state, settings, tables, out)
+                labeled = t - 1
+            next_fit = select_fit(settings, fits, place + 1)
+            if fit_if_due(not fitted, row, state, tests, schedule, settings, room, tables, next_fit):
                 place += 1
-                fit = next_fit
-                fill_tables(settings, fit, tables)
+                fill_tables(settings, next_fit, tables)
                 fitted = True
-        if n_rows == 0:
-            return 0
-        out.places[t] = place
-        draw = draws[t] if draws.shape[0] > 0 else -1.0
-        if out.known.shape[0] > 0:
-            key = state.keys[slot]
-            if out.known[key] != place + 1:
-                out.known[key] = place + 1
-                out.known_label[key] = label_row(
-                    settings, fit, tables, rows[t], draw, out.support, out.known_proba[key]
-                )
-            out.labels[t] = out.known_label[key]
-            for c in range(state.n_classes):
-                out.proba[t, c] = out.known_proba[key, c]
-        else:
-            out.labels[t] = label_row(settings, fit, tables, rows[t], draw, out.support, out.proba[t])
+    label_stretch(rows, labeled, n_rows, begin + labeled, place, draws, state, settings, tables, out)
     return place
 
 
@@ -238,15 +295,15 @@ def predict_rows(
         fill_tables(settings, fit, tables)
     for t in range(rows.shape[0]):
         draw = draws[t] if draws.shape[0] > 0 else -1.0
-        labels[t] = label_row(settings, fit, tables, rows[t], draw, support, proba[t])
+        labels[t] = label_row(settings, tables, rows[t], draw, support, proba[t])
 
 
 @inner
 def log_odds_if(
-    settings: Any, fit: Any, tables: Any, counts_votes: bool, row: Codes, target: int, support: Ints, proba: Floats
+    settings: Any, tables: Any, counts_votes: bool, row: Codes, target: int, support: Ints, proba: Floats
 ) -> float:
     """Return the log-odds of the class `target` if these are the votes of a row; see `share_log_odds`."""
-    label_row(settings, fit, tables, row, -1.0, support, proba)
+    label_row(settings, tables, row, -1.0, support, proba)
     p = proba[target]
     if counts_votes:
         n_classes, votes = proba.shape[0], count_votes(row, support)
@@ -276,18 +333,17 @@ def share_log_odds(
     of abstentions; it and `rows` are changed and come back as they were.
     """
     for t in range(rows.shape[0]):
-        fit, target = select_fit(settings, fits, places[t]), targets[t]
-        fill_tables(settings, fit, tables)
-        row = rows[t]
-        full = log_odds_if(settings, fit, tables, counts_votes, row, target, support, proba)
-        base[t] = log_odds_if(settings, fit, tables, counts_votes, alone, target, support, proba)
+        target, row = targets[t], rows[t]
+        fill_tables(settings, select_fit(settings, fits, places[t]), tables)
+        full = log_odds_if(settings, tables, counts_votes, row, target, support, proba)
+        base[t] = log_odds_if(settings, tables, counts_votes, alone, target, support, proba)
         for h in range(row.shape[0]):
             vote = row[h]
             shares[t, h] = 0.0
             if vote >= 0:
                 row[h], alone[h] = -1, vote
-                without = log_odds_if(settings, fit, tables, counts_votes, row, target, support, proba)
-                first = log_odds_if(settings, fit, tables, counts_votes, alone, target, support, proba)
+                without = log_odds_if(settings, tables, counts_votes, row, target, support, proba)
+                first = log_odds_if(settings, tables, counts_votes, alone, target, support, proba)
                 row[h], alone[h] = vote, -1
                 shares[t, h] = 0.5 * ((full - without) + (first - base[t]))
 
@@ -429,6 +485,7 @@ class Engine:
         periods = estimator.fit_periods(rule.grid, per_window)
         self._schedule = Schedule(estimator.refresh, periods, per_window, estimator.gates_window)
         self._tables = estimator.new_tables(self._settings, n_labelers)
+        self._room = estimator.new_room(n_labelers, n_classes)
         self._fit = self.panel.empty_fits(1)
         self._stale = False  # a row was verified, or a floor set, since the fit
         self._stretches: list[Known] = []
@@ -476,17 +533,78 @@ class Engine:
         """Bytes of state."""
         return sum(part.nbytes for part in (*self._state, *self._fit) if isinstance(part, np.ndarray))
 
-    def label(self, rows: Codes, draws: Floats, verified: Ints = NO_CLASSES) -> Labeled:
-        """Learn from each row, then label it; a row whose verified class is given (not -1) gets that label."""
-        if not self._floors and not self._stretches:
-            return self._label_segment(rows, draws, verified)
-        first, parts, begin = self.n_rows, [], 0
+    def label(self, rows: Codes, draws: Floats, verified: Ints = NO_CLASSES, n_jobs: int = 1) -> Labeled:
+        """Learn from each row, then label it; a row whose verified class is given (not -1) gets that label.
+
+        Long batches are labeled in as many pieces as there are threads (`n_jobs`).
+        """
+        out = Targets(
+            np.empty(len(rows), np.int64), np.empty((len(rows), self.panel.n_classes)), np.empty(len(rows), np.int64)
+        )
+        cuts = self._cut_for_threads(len(rows), n_jobs) if n_jobs > 1 else []
+        if cuts:
+            fits = self._label_pieces(rows, draws, verified, out, cuts)
+        elif self._floors or self._stretches:
+            fits = self._label(rows, draws, verified, out)
+        else:
+            fits = self._label_segment(rows, draws, verified, out, 0)
+        table = fits[0] if len(fits) == 1 else concat_fits(fits)
+        return Labeled(out.labels, out.proba, Estimates(self.panel, table, out.places), verified)
+
+    def _cut_for_threads(self, n_rows: int, n_jobs: int) -> list[int]:
+        """Return where a batch is cut for threads: after a row at which every window is fitted, so nothing is lost.
+
+        A piece begins with reading the rows that its windows hold, which must be worth it.
+        """
+        period, first = int(self._schedule.periods[-1]), self.n_rows
+        if n_rows < THREAD_ROWS or not self.keeps_rows or self.panel.estimator.fits_every_row:
+            return []
+        wanted = [first + n_rows * job // n_jobs for job in range(1, n_jobs)]
+        cuts = {round((row - 1) / period) * period + 1 - first for row in wanted}
+        return sorted(cut for cut in cuts if 0 < cut < n_rows)
+
+    def _label_pieces(self, rows: Codes, draws: Floats, verified: Ints, out: Targets, cuts: list[int]) -> list[Any]:
+        """Label the pieces of a batch in threads, each with an engine of its own, and go on with that of the last."""
+        first, memory = self.n_rows, len(self._state.ring)
+        slots = recent_slots(self._state)
+        before = self._state.ring[slots], self._state.verified[slots]
+        bounds = list(pairwise([0, *cuts, len(rows)]))
+
+        def work(begin: int, end: int) -> tuple[Engine, list[Any]]:
+            engine = self
+            if begin:
+                engine = self._new(self.panel.n_labelers)
+                engine._floors, engine._stretches = list(self._floors), self._stretches
+                past = np.concatenate([before[0], rows[:begin]])[-memory:]
+                known = verified[:begin] if len(verified) else np.full(begin, -1)
+                engine._resume(first + begin, past, np.concatenate([before[1], known])[-memory:])
+            at = slice(begin, end)
+            return engine, engine._label(rows[at], draws[at], verified[at], out.cut(at))
+
+        with ThreadPoolExecutor(len(bounds) - 1) as pool:
+            others = [pool.submit(work, *piece) for piece in bounds[1:]]
+            done = [work(*bounds[0]), *(other.result() for other in others)]
+        fits, n_fits = list[Any](), 0
+        for (begin, end), (_, found) in zip(bounds, done, strict=True):
+            out.places[begin:end] += n_fits
+            n_fits += sum(len(table.window) for table in found)
+            fits += found
+        last = done[-1][0]
+        for name in ("_state", "_fit", "_tables", "_stale", "_known", "_floors"):
+            setattr(self, name, getattr(last, name))
+        return fits
+
+    def _label(self, rows: Codes, draws: Floats, verified: Ints, out: Targets) -> list[Any]:
+        """Label rows in segments inside of which no floor takes effect and no stretch of known rows begins or ends."""
+        first, fits, begin, n_fits = self.n_rows, list[Any](), 0, 0
         ends = {floor.row for floor in self._floors} | {known.begin for known in self._stretches}
         ends |= {known.end for known in self._stretches}
-        for end in sorted(row - first for row in ends if 0 < row - first < len(rows)):
-            parts.append(self._label_segment(rows[begin:end], draws[begin:end], verified[begin:end]))
-            begin = end
-        return Labeled.join([*parts, self._label_segment(rows[begin:], draws[begin:], verified[begin:])])
+        for end in [*sorted(row - first for row in ends if 0 < row - first < len(rows)), len(rows)]:
+            at = slice(begin, end)
+            found = self._label_segment(rows[at], draws[at], verified[at], out.cut(at), n_fits)
+            begin, n_fits = end, n_fits + sum(len(table.window) for table in found)
+            fits += found
+        return fits
 
     def know(self, stretches: Sequence[Known]) -> None:
         """Take over verified rows for stretches of rows that are still to come, in order and apart from each other."""
@@ -502,28 +620,29 @@ class Engine:
     def _use(self, known: Known | None) -> None:
         """Give fits the verified rows of a stretch."""
         nothing = Known(0, 0, NO_CLASSES, np.empty((0, 0), np.int64), np.empty((0, 0)), NO_CLASSES)
-        self.panel.estimator.tell(self._tables, *(known or nothing)[2:])
+        self.panel.estimator.tell(self._room, *(known or nothing)[2:])
         self._known = known
 
-    def _label_segment(self, rows: Codes, draws: Floats, verified: Ints) -> Labeled:
-        """Label rows inside of which no floor takes effect and no stretch begins or ends."""
+    def _label_segment(self, rows: Codes, draws: Floats, verified: Ints, target: Targets, n_fits: int) -> list[Any]:
+        """Label rows inside of which no floor takes effect; return the fits, of which there were `n_fits` before."""
         if self._stretches:
             self._enter_stretch()
         if self._stale:
             self._refit()
-        n_rows = len(rows)
-        if n_rows > LONG and self._most_fits(n_rows) * sum(part.nbytes for part in self._fit) > FITS_BYTES:
-            half = n_rows // 2
-            halves = slice(half), slice(half, None)
-            return Labeled.join([self._label_segment(rows[at], draws[at], verified[at]) for at in halves])
-        out = self._outputs(n_rows, len(draws) > 0)
-        fits, most = self._fit, self._most_fits(n_rows)
+        n_rows, most = len(rows), self._most_fits(len(rows))
+        if n_rows > LONG and most * sum(part.nbytes for part in self._fit) > FITS_BYTES:
+            found = list[Any]()
+            for at in (slice(n_rows // 2), slice(n_rows // 2, None)):
+                part, n_before = target.cut(at), sum(len(table.window) for table in found)
+                found += self._label_segment(rows[at], draws[at], verified[at], part, n_fits + n_before)
+            return found
+        fits = self._fit
         if most or not self._fit.window[0, 0]:  # most single rows need no room for a new fit
             fits = self.panel.empty_fits(2 + most)
             for part, now in zip(fits, self._fit, strict=True):
                 part[0] = now[0]
-        parts = self._state, self._tests, self._schedule, self._settings, fits, self._tables
-        last = label_rows(rows, verified, draws, *parts, out)
+        parts = self._state, self._tests, self._schedule, self._settings, fits, self._room, self._tables
+        last = label_rows(rows, verified, draws, *parts, self._outputs(target, n_fits, len(draws) > 0))
         if last:
             kind = type(fits)
             self._fit = kind(*(part[last : last + 1].copy() for part in fits))
@@ -532,19 +651,18 @@ class Engine:
             self._apply_floors()
         if len(verified):
             known = np.flatnonzero(verified >= 0)
-            out.labels[known] = verified[known]
-            out.proba[known] = np.eye(self.panel.n_classes)[verified[known]]
-        return Labeled(out.labels, out.proba, Estimates(self.panel, fits, out.places), verified)
+            target.labels[known] = verified[known]
+            target.proba[known] = np.eye(self.panel.n_classes)[verified[known]]
+        return [fits]
 
-    def _outputs(self, n_rows: int, draws: bool) -> Outputs:
+    def _outputs(self, target: Targets, n_fits: int, draws: bool) -> Outputs:
         """Return room for the labels of rows. A draw for ties belongs to its row, so such rows are no repetitions."""
-        n_classes, keys = self.panel.n_classes, 0
+        n_rows, n_classes, keys = len(target.labels), self.panel.n_classes, 0
         if not draws and self._schedule.refresh > 1 and n_rows >= 2 * MIN_KEYS:
-            keys = possible_rows(self.n_labelers, n_classes, min(REPEAT_KEYS, n_rows // 2))
+            keys = possible_rows(self.panel.n_labelers, n_classes, min(REPEAT_KEYS, n_rows // 2))
         return Outputs(
-            labels=np.empty(n_rows, np.int64),
-            proba=np.empty((n_rows, n_classes)),
-            places=np.empty(n_rows, np.int64),
+            *target,
+            n_fits=n_fits,
             known=np.zeros(keys, np.int64),
             known_label=np.empty(keys, np.int64),
             known_proba=np.empty((keys, n_classes)),
@@ -600,7 +718,7 @@ class Engine:
             del self._floors[0]
 
     def _set_floor(self, row: int) -> None:
-        first = max((floor.first for floor in self._floors if floor.row <= row), default=0)
+        first = next((floor.first for floor in reversed(self._floors) if floor.row <= row), 0)
         if first != self._state.floor[0]:
             set_floor(first, self._state)
             self._stale = True  # the fit holds rows from before the change
@@ -669,7 +787,7 @@ class Engine:
         """Fit again after a row was verified or a floor set; the result is the same until the next row."""
         fit = self.panel.empty_fits(1)
         self._tables.ready[0] = 0
-        fit_window_now(self._state, self._tests, self._schedule, self._settings, self._tables, fit)
+        fit_window_now(self._state, self._tests, self._schedule, self._settings, self._room, self._tables, fit)
         self._set_fit(fit)
 
     def _set_fit(self, fit: Any) -> None:
@@ -822,9 +940,9 @@ class RoomyEngine(Engine):
         """Labelers of the panel, without the empty columns."""
         return self._here.n_labelers
 
-    def label(self, rows: Codes, draws: Floats, verified: Ints = NO_CLASSES) -> Labeled:
+    def label(self, rows: Codes, draws: Floats, verified: Ints = NO_CLASSES, n_jobs: int = 1) -> Labeled:
         """Learn from each row, then label it; see `Engine.label`."""
-        labeled = super().label(pad_rows(rows, self.panel.n_labelers), draws, verified)
+        labeled = super().label(pad_rows(rows, self.panel.n_labelers), draws, verified, n_jobs)
         return replace(labeled, estimates=self._cut(labeled.estimates))
 
     def predict(self, rows: Codes, draws: Floats) -> tuple[Ints, Floats]:
@@ -897,12 +1015,12 @@ def cut_fits(fits: Any, like: Any) -> Any:
 
 
 def fit_window_now(
-    state: StreamState, tests: WindowTests, schedule: Schedule, settings: Any, tables: Any, fits: Any
+    state: StreamState, tests: WindowTests, schedule: Schedule, settings: Any, room: Any, tables: Any, fits: Any
 ) -> None:
     """Choose the window after the rows seen so far and fit it; the result is the first fit."""
     none, counts = np.empty((0, state.n_classes)), NO_CLASSES
-    out = Outputs(counts, none, counts, counts, counts, none, counts)
-    label_rows(state.ring[:0], counts, NO_DRAWS, state, tests, schedule, settings, fits, tables, out)
+    out = Outputs(counts, none, counts, 0, counts, counts, none, counts)
+    label_rows(state.ring[:0], counts, NO_DRAWS, state, tests, schedule, settings, fits, room, tables, out)
 
 
 def check_fit(arrays: Arrays, estimator: Estimator, n_labelers: int, n_classes: int) -> None:
@@ -912,14 +1030,45 @@ def check_fit(arrays: Arrays, estimator: Estimator, n_labelers: int, n_classes: 
         check_array(arrays, f"fit_{name}", part.dtype, (1, *part.shape[1:]), low, high)
 
 
+class Alone(NamedTuple):
+    """What fits to some rows alone are made in."""
+
+    panel: Panel
+    state: StreamState  # one window, which holds all rows
+    tests: WindowTests
+    schedule: Schedule
+    room: Any
+    tables: Any
+
+
+_kept = threading.local()
+"""That of the last fit in this thread: to make it takes longer than a fit to a few rows, and they come in turn."""
+
+
+def _make_alone(panel: Panel, n_rows: int) -> Alone:
+    """Return what a fit to so many rows is made in, without rows."""
+    alone: Alone | None = getattr(_kept, "alone", None)
+    n, k = panel.n_labelers, panel.n_classes
+    if alone is None or alone.panel != panel or len(alone.state.ring) < n_rows:
+        capacity = max(ROOM_ROWS, 1 << (n_rows - 1).bit_length())
+        schedule = Schedule(panel.estimator.refresh, np.ones(1, np.int64), 1, False)
+        # The window begins with the first row, so no totals are read that were stored on the way.
+        state = empty_state([capacity], n, k, capacity + 1, 0)
+        room, tables = panel.estimator.new_room(n, k), panel.estimator.new_tables(panel.settings, n)
+        alone = Alone(panel, state, FixedWindow(capacity).tests(n, k), schedule, room, tables)
+        _kept.alone = alone if n * k * (k + 1) < LARGE_FIT else None
+    alone.state.now[:] = 0
+    alone.state.clock[0] = 0
+    return alone
+
+
 def estimate_rows(estimator: Estimator, rows: Codes, n_classes: int, diluted: bool = False) -> Estimates:
     """Return the estimates of a label model from the given rows alone, as for one row."""
-    panel = Panel(estimator, rows.shape[1], n_classes, diluted)
-    state, fits = state_of_rows(rows, n_classes, estimator.refresh), panel.empty_fits(1)
-    tables = estimator.new_tables(panel.settings, panel.n_labelers)
-    tests = FixedWindow(len(rows)).tests(panel.n_labelers, n_classes)
-    schedule = Schedule(estimator.refresh, np.ones(1, np.int64), 1, False)
-    fit_window_now(state, tests, schedule, panel.settings, tables, fits)
+    alone = _make_alone(Panel(estimator, rows.shape[1], n_classes, diluted), len(rows))
+    panel, state, tests, schedule, room, tables = alone
+    fits = panel.empty_fits(1)
+    replay_rows(np.ascontiguousarray(rows), state)
+    fit_window_now(state, tests, schedule, panel.settings, room, tables, fits)
     return Estimates(panel, fits, np.zeros(1, np.int64))
 
 

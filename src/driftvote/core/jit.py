@@ -1,37 +1,70 @@
-"""How kernels are compiled and cached; no other module decides that."""
+"""How functions become kernels; no other module decides that.
+
+Importing Numba takes longer than all the rest, so it is imported when the first kernel is called (`compiler.py`): who
+calls none, such as `driftvote --help`, does not wait for it.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import os
 import sys
 import threading
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
-
-import numba
-from numba.core import event
-from numba.extending import overload
+from functools import cache, cached_property, update_wrapper
+from typing import Any, Generic, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# fastmath stays off: thresholds and ties are compared exactly, and reordered sums would move them. (`summing` is for
-# the sums of EM, which end in probabilities.)
-# The GIL is released so that several streams can be labeled from several threads.
-# Kernels are never passed to other kernels as values, so the wrappers for that are not compiled.
-# Kernels of core allocate nothing and keep no references, so counting references is left out: it took a third of the
-# time to compile.
-_FLAGS: Any = {
-    "nogil": True,
-    "fastmath": False,
-    "error_model": "numpy",
-    "no_cfunc_wrapper": True,
-    "_nrt": False,
-}
+_lock = threading.RLock()
+_prepared: list[Callable[[Any], Any]] = []  # what the compiler is told as soon as it is there
+
+
+@cache
+def _compiler() -> Any:
+    """Return the compiler, told what it has to know before it compiles."""
+    from driftvote.core import compiler
+
+    while _prepared:
+        _prepared.pop(0)(compiler)
+    return compiler
+
+
+def _prepare(tell: Callable[[Any], Any]) -> None:
+    """Tell the compiler something before it compiles: now, if it is there."""
+    with _lock:
+        if _compiler.cache_info().currsize:
+            tell(_compiler())
+        else:
+            _prepared.append(tell)
+
+
+class Kernel(Generic[P, R]):
+    """A function that is compiled: Numba's dispatcher of it, made when it is needed, stands for it in other kernels."""
+
+    def __init__(self, function: Callable[P, R], kind: str) -> None:
+        update_wrapper(self, function)
+        self._function, self._kind = function, kind
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """Numba's dispatcher."""
+        with _lock:
+            return _compiler().compile_kernel(self._function, self._kind)
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self.dispatcher._numba_type_
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        result: R = self.dispatcher(*args, **kwargs)
+        return result
+
+
+def _kernel(function: Callable[P, R], kind: str) -> Callable[P, R]:
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return function
+    return Kernel(function, kind)
 
 
 def jit(function: Callable[P, R]) -> Callable[P, R]:
@@ -40,48 +73,23 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
     Numba puts the cache beside the source, or in the user's cache folder when the package folder is
     read-only. Where neither can be written it raises on decoration; the kernel is then compiled in memory.
     """
-    return _compile(function, _FLAGS)
+    return _kernel(function, "jit")
 
 
 def inner(function: Callable[P, R]) -> Callable[P, R]:
-    """Return the function as a kernel that only kernels call: the wrapper for Python, slow to compile, is left out.
+    """Return the function as a kernel that only kernels call: their code holds its own.
 
     Calling it from Python crashes the process; tests/test_structure.py looks for such calls.
     """
-    return _compile(function, _FLAGS | {"no_cpython_wrapper": True})
+    return _kernel(function, "inner")
 
 
 def summing(function: Callable[P, R]) -> Callable[P, R]:
     """Return the function as an inner kernel whose sums may be taken in any order, so in several parts at once.
 
-    The same values give the same sum on one machine; on another one the last bits may differ.
+    The same values give the same sum on one machine; on another one the last bits may differ. Values are never NaN.
     """
-    return _compile(function, _FLAGS | {"no_cpython_wrapper": True, "fastmath": {"reassoc"}})
-
-
-def _compile(function: Callable[P, R], flags: dict[str, Any]) -> Callable[P, R]:
-    try:
-        kernel = numba.njit(cache=True, **flags)(function)
-    except RuntimeError as problem:
-        if "cannot cache" not in str(problem):
-            raise
-        return numba.njit(**flags)(function)
-    # Numba looks only at the file that a kernel stands in. Kernels call kernels of core and of their own folder, and
-    # hold their machine code, so a change in any of these files makes the cache stale. The version is compared before
-    # anything else is read: an index may name types of a label model that is gone.
-    index = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
-    if index is not None:
-        folder = Path(function.__code__.co_filename).parent
-        index._version = f"{index._version} {_digest(Path(__file__).parent)} {_digest(folder)}"
-    return kernel
-
-
-@cache
-def _digest(folder: Path) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    return _kernel(function, "summing")
 
 
 class KernelTable:
@@ -99,8 +107,12 @@ class KernelTable:
         """Register the kernels of a label model by name; they are plain functions, compiled where they are called."""
         self._kernels[settings] = kernels
 
-    def function(self, name: str) -> Callable[..., Any]:
-        """Return the function that calls the kernel `name` for the type of its first argument."""
+    def function(self, name: str, inline: bool = False) -> Callable[..., Any]:
+        """Return the function that calls the kernel `name` for the type of its first argument.
+
+        `inline` writes the kernel out where it is called: for one that is called for every row, because handing over
+        its arrays takes longer than its work.
+        """
 
         def call(settings: Any, *rest: Any) -> Any:
             return self._kernels[type(settings)][name](settings, *rest)
@@ -108,7 +120,7 @@ class KernelTable:
         def resolve(settings: Any, *rest: Any) -> Callable[..., Any]:
             return self._kernels[settings.instance_class][name]
 
-        overload(call, strict=False, jit_options=_FLAGS)(resolve)
+        _prepare(lambda compiler: compiler.replace_call(call, resolve, inline))
         return call
 
 
@@ -119,55 +131,41 @@ NOTICE = (
 """Printed on standard error where compiling takes long, once in a process."""
 
 
-class _Notice(event.Listener):
+class _Notice:
     """Tells people why they wait: prints a line when a kernel is compiled for longer than `after` seconds."""
 
     def __init__(self, after: float = 2.0) -> None:
-        self.after, self._depth, self._timer = after, 0, threading.Timer(0.0, self._print)
+        self.after, self.wanted, self._depth, self._timer = after, True, 0, threading.Timer(0.0, self._print)
 
-    def on_start(self, event: event.Event) -> None:
+    def start(self, function: Any) -> None:
         """Start the clock with the outermost kernel; others are compiled inside it."""
         self._depth += 1
-        if self._depth == 1 and event.data["dispatcher"].__module__.startswith("driftvote."):
+        if self.wanted and self._depth == 1 and function.__module__.startswith("driftvote."):
             self._timer = threading.Timer(self.after, self._print)
             self._timer.daemon = True
             self._timer.start()
 
-    def on_end(self, event: event.Event) -> None:
+    def end(self) -> None:
         """Stop the clock."""
         self._depth -= 1
         if self._depth == 0:
             self._timer.cancel()
 
     def _print(self) -> None:
-        if not os.environ.get("DRIFTVOTE_QUIET"):
+        if self.wanted and not os.environ.get("DRIFTVOTE_QUIET"):
             print(NOTICE, file=sys.stderr, flush=True)
-        drop_notice()
+        self.wanted = False
 
 
 _notice = _Notice()
-event.register("numba:compile", _notice)  # type: ignore[no-untyped-call]
+_prepare(lambda compiler: compiler.listen(_notice.start, _notice.end))
 
 
 def drop_notice() -> None:
     """Say nothing about compiling from now on: it was said, or somebody else says it."""
-    with contextlib.suppress(ValueError):
-        event.unregister("numba:compile", _notice)  # type: ignore[no-untyped-call]
-
-
-class _Compilations(event.Listener):
-    """Calls `callback` with the name of each kernel that has to be compiled because the cache does not hold it."""
-
-    def __init__(self, callback: Callable[[str], Any]) -> None:
-        self._callback = callback
-
-    def on_start(self, event: event.Event) -> None:
-        self._callback(event.data["dispatcher"].py_func.__name__)
-
-    def on_end(self, event: event.Event) -> None:
-        pass
+    _notice.wanted = False
 
 
 def on_compilation(callback: Callable[[str], Any]) -> None:
     """Call `callback` with the name of each kernel that is compiled from now on; cached ones are not reported."""
-    event.register("numba:compile", _Compilations(callback))  # type: ignore[no-untyped-call]
+    _prepare(lambda compiler: compiler.listen(lambda function: callback(function.__name__), lambda: None))

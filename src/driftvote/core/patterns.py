@@ -22,22 +22,28 @@ FEW_KEYS = 1 << 12
 FIT_ROWS = 1 << 15
 """Rows of a window that a fit reads where more distinct rows than `FEW_KEYS` are possible."""
 
+FEW_CLASSES = 16
+"""Up to so many, votes are counted class by class, several patterns at once."""
+
 _CELLS = 1 << 21  # numbers in a table of classes x patterns: with many classes a fit reads fewer rows
 
 
 class Patterns(NamedTuple):
     """Room for the patterns of a window, and for the work of a fit; kernels allocate nothing."""
 
-    places: npt.NDArray[np.int32]  # (slots,): pattern + 1 of a key, 0 where there is none
+    places: npt.NDArray[np.int32]  # (slots,): pattern + 1 of a key, 0 where there is none; or how many rows show it
+    latest: npt.NDArray[np.int32]  # (slots,): where in the ring buffer a key was seen, where each has its place
     slots: Ints  # (capacity,): where in the ring buffer the pattern stands
     codes: npt.NDArray[np.uint16]  # (labelers, capacity): the vote plus 1, 0 for an abstention
     rows: Floats  # (capacity,): how many rows of the window show it, or stand for those that do
     truth: Ints  # (capacity,): the verified class, -1 where there is none
+    votes: Floats  # (capacity,): labelers that vote
     quiet: Floats  # (capacity,): the weight of each of its abstentions
     majority: Floats  # (classes, capacity): the classes with the most votes, in equal shares; or the verified class
     post: Floats  # (classes, capacity): probabilities of the classes
     work: Floats  # (classes, capacity): scores, then probabilities times rows
-    size: Ints  # (1,): how many patterns there are
+    totals: Floats  # (capacity,): for work
+    size: Ints  # (3,): how many patterns there are, how many of them are verified, and in how many somebody abstains
     few: bool  # each possible pattern has a place of its own
 
 
@@ -60,15 +66,18 @@ def new_patterns(n_labelers: int, n_classes: int) -> Patterns:
         slots *= 2
     return Patterns(
         places=np.zeros(few if few else slots, np.int32),
+        latest=np.zeros(few, np.int32),
         slots=np.empty(capacity, np.int64),
         codes=np.empty((n_labelers, capacity), np.uint16),
         rows=np.empty(capacity),
         truth=np.empty(capacity, np.int64),
+        votes=np.empty(capacity),
         quiet=np.empty(capacity),
         majority=np.empty((n_classes, capacity)),
         post=np.empty((n_classes, capacity)),
         work=np.empty((n_classes, capacity)),
-        size=np.zeros(1, np.int64),
+        totals=np.empty(capacity),
+        size=np.zeros(3, np.int64),
         few=few > 0,
     )
 
@@ -83,18 +92,38 @@ def same_votes(state: StreamState, left: int, right: int) -> bool:
 
 
 @inner
-def find_patterns(state: StreamState, window: int, patterns: Patterns) -> float:
-    """Fill in the patterns of the last `window` rows; return how many rows they stand for.
+def count_keys(state: StreamState, window: int, patterns: Patterns) -> int:
+    """Find the patterns of the last `window` rows where each possible one has a place; return how many there are."""
+    places, latest, k = patterns.places, patterns.latest, state.n_classes + 1
+    capacity, end = state.ring.shape[0], state.clock[0] % state.ring.shape[0]
+    for place in range(places.shape[0]):
+        places[place] = 0
+    for part in range(2):  # the ring buffer may end inside of the window
+        first, last = max(0, end - window), end
+        if part == 1:
+            first, last = capacity - max(0, window - end), capacity
+        for slot in range(first, last):
+            place = state.keys[slot] * k + state.verified[slot] + 1
+            places[place] += 1
+            latest[place] = slot
+    size = 0
+    for place in range(places.shape[0]):
+        if places[place] > 0:
+            patterns.slots[size], patterns.rows[size] = latest[place], float(places[place])
+            size += 1
+    return size
 
-    Where few patterns are possible each has a place of its own, and nothing is hashed or compared. Otherwise rows are
-    read from the latest back, one of every so many; verified rows are all read, as long as there is room.
+
+@inner
+def hash_rows(state: StreamState, window: int, patterns: Patterns) -> int:
+    """Find the patterns of the last `window` rows, one of every so many of them; return how many there are.
+
+    Rows are read from the latest back. Verified rows are all read, as long as there is room.
     """
-    ring, keys, verified = state.ring, state.keys, state.verified
-    capacity, n, k = ring.shape[0], ring.shape[1], state.n_classes
+    keys, verified, capacity = state.keys, state.verified, state.ring.shape[0]
     places, slots, rows = patterns.places, patterns.slots, patterns.rows
     room, mask = slots.shape[0], places.shape[0] - 1
-    few = patterns.few
-    step = 1 if few else 1 + (window - 1) // room
+    step = 1 + (window - 1) // room
     for at in range(places.shape[0]):
         places[at] = 0
     size = 0
@@ -103,20 +132,16 @@ def find_patterns(state: StreamState, window: int, patterns: Patterns) -> float:
         key, known = int(keys[slot]), int(verified[slot])
         if known >= 0 or ago % step == 0:
             weight = 1.0 if known >= 0 else float(step)
-            if few:
-                place = key * (k + 1) + known + 1
+            mixed = (key + 7 * (known + 1)) * SPREAD
+            place = (mixed ^ (mixed >> 21)) & mask
+            at = places[place] - 1
+            while at >= 0:
+                other = slots[at]
+                alike = keys[other] == key and verified[other] == known
+                if alike and (state.unique_keys or same_votes(state, other, slot)):
+                    break
+                place = (place + 1) & mask
                 at = places[place] - 1
-            else:
-                mixed = (key + 7 * (known + 1)) * SPREAD
-                place = (mixed ^ (mixed >> 21)) & mask
-                at = places[place] - 1
-                while at >= 0:
-                    other = slots[at]
-                    alike = keys[other] == key and verified[other] == known
-                    if alike and (state.unique_keys or same_votes(state, other, slot)):
-                        break
-                    place = (place + 1) & mask
-                    at = places[place] - 1
             if at >= 0:
                 rows[at] += weight
             elif size < room:
@@ -125,33 +150,53 @@ def find_patterns(state: StreamState, window: int, patterns: Patterns) -> float:
                 size += 1
                 places[place] = size
         slot = slot - 1 if slot > 0 else capacity - 1
-    patterns.size[0] = size
-    total = 0.0
+    return size
+
+
+@inner
+def find_patterns(state: StreamState, window: int, patterns: Patterns) -> float:
+    """Fill in the patterns of the last `window` rows; return how many rows they stand for."""
+    size = count_keys(state, window, patterns) if patterns.few else hash_rows(state, window, patterns)
+    total, verified = 0.0, 0
     for q in range(size):
-        patterns.truth[q] = verified[slots[q]]
-        total += rows[q]
-        for i in range(n):
-            patterns.codes[i, q] = vote_of(ring[slots[q], i]) + 1
+        slot = patterns.slots[q]
+        truth = state.verified[slot]
+        patterns.truth[q] = truth
+        verified += truth >= 0
+        total += patterns.rows[q]
+        for i in range(state.ring.shape[1]):
+            patterns.codes[i, q] = vote_of(state.ring[slot, i]) + 1
+    patterns.size[0], patterns.size[1] = size, verified
     return total
 
 
 @inner
 def start_from_majority(patterns: Patterns) -> None:
     """Fill in equal shares for the classes with the most votes; verified rows with their class."""
-    majority, codes = patterns.majority, patterns.codes
+    majority, codes, votes, size = patterns.majority, patterns.codes, patterns.votes, patterns.size[0]
     n_classes = majority.shape[0]
-    for q in range(patterns.size[0]):
-        truth = patterns.truth[q]
+    for q in range(size):
+        votes[q] = 0.0
         for c in range(n_classes):
-            majority[c, q] = 1.0 if c == truth else 0.0
-        if truth >= 0:
-            continue
-        top, leaders = 0.0, 0
-        for i in range(codes.shape[0]):
-            if codes[i, q] > 0:
+            majority[c, q] = 0.0
+    for i in range(codes.shape[0]):
+        for c in range(n_classes if n_classes <= FEW_CLASSES else 0):  # the compiler takes several patterns at once
+            for q in range(size):
+                majority[c, q] += 1.0 if codes[i, q] == c + 1 else 0.0
+        for q in range(size):
+            votes[q] += 1.0 if codes[i, q] > 0 else 0.0
+            if n_classes > FEW_CLASSES and codes[i, q] > 0:
                 majority[codes[i, q] - 1, q] += 1.0
-                top = max(top, majority[codes[i, q] - 1, q])
+    patterns.size[2] = 0
+    for q in range(size):
+        top, leaders, truth = 0.0, 0, patterns.truth[q]
+        patterns.size[2] += votes[q] < codes.shape[0]
+        for c in range(n_classes):
+            top = max(top, majority[c, q])
         for c in range(n_classes):
             leaders += majority[c, q] == top
         for c in range(n_classes):
             majority[c, q] = 1.0 / leaders if majority[c, q] == top else 0.0
+        if truth >= 0:
+            for c in range(n_classes):
+                majority[c, q] = 1.0 if c == truth else 0.0

@@ -8,7 +8,7 @@ is lost however long the stream, and the numbers do not depend on how rows are c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,12 +27,16 @@ more, every eighth is counted together."""
 TOTALS_BYTES = 1 << 25
 """Memory for stored totals; larger windows are followed by counting the rows that leave them."""
 
+MOST_PLANES, FEW_ROWS = 16, 8
+"""Classes up to which, and rows from which on, rows are counted up to 64 at a time: as bits of words."""
+
 # A row's key is 31 bits of a product, so that no product leaves 64 bits and plain Python gives the same.
 _MASK = 2**31 - 1
 SPREAD = 1_540_483_477
 
 
 Keys = npt.NDArray[np.int32]
+Words = npt.NDArray[np.uint64]
 Classes = npt.NDArray[np.int16]
 
 
@@ -53,6 +57,7 @@ class StreamState(NamedTuple):
     sums: Ints  # (windows + 2, ...): sums over each window, as far as the last choice needed them; then those of all
     # rows before the floor, and room for work
     room: Floats  # (shares + 1, stretches + 1): for work, see `windows.gap_at_equal_shares`
+    words: Words  # (classes + 1, labelers): for work, see `count_rows`
     settled: Ints  # (windows - 1,): until which row a comparison is decided, see `windows.gap_accepted`; not saved
     clock: Ints  # (1,): rows seen
     floor: Ints  # (1,): the first row that counts, where the last drift event began; 0 before there is one
@@ -116,6 +121,56 @@ def count_row(rows: Codes, place: int, n_classes: int, sums: Ints) -> None:
 
 
 @inner
+def count_bits(word: Any) -> int:
+    """Return how many bits of a word are set."""
+    x = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return int((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@inner
+def count_rows(rows: Codes, first: int, count: int, n_classes: int, words: Words, sums: Ints) -> None:
+    """Add rows, no more than 64, to `sums`, as `count_row` does: all at once, with a bit for each row in a word."""
+    if count < FEW_ROWS or n_classes > MOST_PLANES:
+        for place in range(first, first + count):
+            count_row(rows, place, n_classes, sums)
+        return
+    n = rows.shape[1]
+    pairs = n * (n - 1) // 2
+    by_class, by_labeler = 2 * pairs, 2 * pairs + n * n_classes
+    whole, begin = count // 8 * 8, np.uint64(first)
+    for h in range(n):
+        cast, own = np.uint64(0), 0
+        for c in range(n_classes):
+            word = np.uint64(0)
+            for group in range(np.uint64(whole // 8)):  # eight rows at a time, which the compiler writes out
+                bits, eight = np.uint64(0), begin + group * np.uint64(8)
+                for step in range(np.uint64(8)):
+                    bits |= np.uint64(vote_of(rows[eight + step, h]) == c) << step
+                word |= bits << (group * np.uint64(8))
+            for step in range(np.uint64(whole), np.uint64(count)):
+                word |= np.uint64(vote_of(rows[begin + step, h]) == c) << step
+            words[c, h] = word
+            cast |= word
+            sums[by_class + h * n_classes + c] += count_bits(word)
+        words[n_classes, h] = cast
+        for place in range(first, first + count):
+            own += rows[place, h] >= 0
+        sums[by_labeler + h] += own
+    pair = 0
+    for i in range(n):
+        for j in range(i + 1, n):
+            agreed = np.uint64(0)
+            for c in range(n_classes):
+                agreed |= words[c, i] & words[c, j]
+            both = count_bits(words[n_classes, i] & words[n_classes, j])
+            sums[pairs + pair] += both
+            sums[pair] += n_classes * count_bits(agreed) - both
+            pair += 1
+
+
+@inner
 def store_totals(state: StreamState, row: int) -> None:
     """Store the running totals after a row that is a multiple of the stride."""
     if state.totals.shape[0] > 0:
@@ -125,46 +180,60 @@ def store_totals(state: StreamState, row: int) -> None:
 
 
 @inner
-def add_row(rows: Codes, place: int, state: StreamState) -> int:
-    """Add one row to the ring and the totals; return its slot in the ring."""
-    capacity, n_far = state.ring.shape[0], state.lags.shape[0]
+def count_past(first: int, count: int, state: StreamState, sums: Ints) -> None:
+    """Add remembered rows, no more than 64, from number `first` on to `sums`."""
+    capacity = state.ring.shape[0]
+    slot = first % capacity
+    before = min(count, capacity - slot)
+    count_rows(state.ring, slot, before, state.n_classes, state.words, sums)
+    if before < count:  # the ring buffer ends between them
+        count_rows(state.ring, 0, count - before, state.n_classes, state.words, sums)
+
+
+@inner
+def add_rows(rows: Codes, first: int, count: int, state: StreamState, follow: bool) -> None:
+    """Add rows, no more than 64, to the ring and the totals; `follow` those that leave the largest windows."""
+    capacity, n_far = state.ring.shape[0], state.lags.shape[0] if follow else 0
     seen = state.clock[0]
-    for f in range(n_far):
-        size = state.sizes[state.sizes.shape[0] - n_far + f]
-        if seen >= size:
-            count_row(state.ring, (seen - size) % capacity, state.n_classes, state.lags[f])
-    slot = 0
-    if capacity > 0:
-        slot = seen % capacity
-        for i in range(rows.shape[1]):
-            state.ring[slot, i] = rows[place, i]
-        state.keys[slot] = key_of(rows, place, state.n_classes, state.unique_keys)
-        state.verified[slot] = -1
-    count_row(rows, place, state.n_classes, state.now)
-    state.clock[0] = seen + 1
-    return slot
+    for moment in range(2):
+        # A lone row may take the place of the one that leaves. Where several come, the ring has room for them all, and
+        # a row may come and leave at once.
+        for f in range(n_far if moment == (count > 1) else 0):
+            size = state.sizes[state.sizes.shape[0] - n_far + f]
+            if seen + count > size:
+                leaves = max(seen, size)
+                count_past(leaves - size, seen + count - leaves, state, state.lags[f])
+        slot = seen % capacity if capacity > 0 else 0
+        for t in range(first, first + count if capacity > 0 and moment == 0 else first):
+            for i in range(rows.shape[1]):
+                state.ring[slot, i] = rows[t, i]
+            state.keys[slot] = key_of(rows, t, state.n_classes, state.unique_keys)
+            state.verified[slot] = -1
+            slot = slot + 1 if slot + 1 < capacity else 0  # a division would take longer than all the rest
+    count_rows(rows, first, count, state.n_classes, state.words, state.now)
+    state.clock[0] = seen + count
+
+
+@inner
+def rows_to_stride(row: int, stride: int) -> int:
+    """Return how many rows, from number `row` on, there are up to the next multiple of the stride; at most 64."""
+    return min(64, 1 + (stride - row % stride) % stride)
 
 
 @jit
 def replay_rows(rows: Codes, state: StreamState) -> None:
     """Add remembered rows to an empty state; the clock says how many came before them, which no window reaches."""
-    first = state.clock[0]
-    capacity, n_far = state.ring.shape[0], state.lags.shape[0]
-    stored = first + rows.shape[0] - state.totals.shape[0] * state.stride  # totals before this row are written over
-    for t in range(rows.shape[0]):
-        seen = first + t
-        slot = seen % capacity
-        for i in range(rows.shape[1]):
-            state.ring[slot, i] = rows[t, i]
-        state.keys[slot] = key_of(rows, t, state.n_classes, state.unique_keys)
-        count_row(rows, t, state.n_classes, state.now)
-        if seen % state.stride == 0 and seen >= stored:
-            store_totals(state, seen)
-    state.clock[0] = first + rows.shape[0]
+    first, t, n_far, follow = state.clock[0], 0, state.lags.shape[0], False
+    while t < rows.shape[0]:
+        count = min(rows_to_stride(first + t, state.stride), rows.shape[0] - t)
+        add_rows(rows, t, count, state, follow)
+        t += count
+        if (first + t - 1) % state.stride == 0:
+            store_totals(state, first + t - 1)
     for f in range(n_far):
         size = state.sizes[state.sizes.shape[0] - n_far + f]
-        for t in range(rows.shape[0] - min(size, rows.shape[0])):
-            count_row(rows, t, state.n_classes, state.lags[f])
+        for place in range(rows.shape[0] - min(size, rows.shape[0])):
+            count_row(rows, place, state.n_classes, state.lags[f])
 
 
 @inner
@@ -188,8 +257,11 @@ def set_floor(first: int, state: StreamState) -> None:
     for d in range(before.shape[0]):
         before[d] = 0
     if seen - first <= capacity:  # no window reaches a floor that is older
-        for t in range(first, seen):
-            count_row(state.ring, t % capacity, state.n_classes, before)
+        t = first
+        while t < seen:
+            count = min(64, seen - t)
+            count_past(t, count, state, before)
+            t += count
         for d in range(state.now.shape[0]):
             before[d] = state.now[d] - before[d]
 
@@ -219,8 +291,10 @@ def sum_window(level: int, state: StreamState) -> None:
         at = q % state.totals.shape[0]
         for d in range(sums.shape[0]):
             sums[d] = state.now[d] - state.totals[at, d]
-    for t in range(first, begin):
-        count_row(state.ring, t % state.ring.shape[0], state.n_classes, sums)
+    while first < begin:
+        count = min(64, begin - first)
+        count_past(first, count, state, sums)
+        first += count
 
 
 def n_pairs(n_labelers: int) -> int:
@@ -251,6 +325,7 @@ def empty_state(sizes: Sequence[int] | Ints, n_labelers: int, n_classes: int, st
         lags=np.zeros((len(sizes) - n_near, width), np.int64),
         sums=np.zeros((len(sizes) + 2, width), np.int64),
         room=np.empty((SHARES + 1, STRETCHES + 1)),
+        words=np.empty((n_classes + 1, n_labelers), np.uint64),
         settled=np.zeros(len(sizes) - 1, np.int64),
         clock=np.zeros(1, np.int64),
         floor=np.zeros(1, np.int64),
@@ -279,12 +354,6 @@ def rebuild_state(rows: Codes, verified: Ints | Classes, seen: int, like: Stream
     if len(rows):
         state.verified[recent_slots(state)[-len(rows) :]] = verified
     return state
-
-
-def state_of_rows(rows: Codes, n_classes: int, stride: int) -> StreamState:
-    """Return the state of these rows alone, with one window that holds them all."""
-    alone = empty_state([len(rows)], rows.shape[1], n_classes, stride, 0)
-    return rebuild_state(rows, np.full(len(rows), -1), len(rows), alone)
 
 
 def widen_totals(totals: Ints, n_old: int, n_new: int, n_classes: int) -> Ints:

@@ -241,8 +241,10 @@ def accepts(level: int, rows: int, state: StreamState, tests: WindowTests) -> bo
 
 
 @inner
-def choose_window(state: StreamState, tests: WindowTests) -> int:
+def choose_window(state: StreamState, tests: WindowTests, limit: int) -> int:
     """Return the index of the window that the rule stops at, after the rows seen so far; its sums are then there.
+
+    If the rule does not stop before the window `limit`, that is the answer, and it is not summed up.
 
     After a floor rows are scarce: a window that does not fit is then compared, too, cut to the rows that count (under
     the normal bound, whose threshold takes any two windows).
@@ -256,7 +258,7 @@ def choose_window(state: StreamState, tests: WindowTests) -> int:
     while level < tests.n_certain and state.sizes[level + 1] <= count:
         level += 1
     summed = -1  # the last window that was summed
-    while level < last:
+    while level < min(last, limit):
         rows = min(state.sizes[level + 1], count)
         if rows < state.sizes[level + 1] and (not cuts or rows <= state.sizes[level]):
             break
@@ -271,7 +273,7 @@ def choose_window(state: StreamState, tests: WindowTests) -> int:
             if not accepts(level, rows, state, tests):
                 return level
         level += 1
-    if summed != level:
+    if summed != level and level < limit:
         sum_window(level, state)
     return level
 
@@ -279,7 +281,7 @@ def choose_window(state: StreamState, tests: WindowTests) -> int:
 @jit
 def current_window(state: StreamState, tests: WindowTests) -> tuple[int, int]:
     """Return the index of the window that the rule chooses now, and its rows."""
-    level = choose_window(state, tests)
+    level = choose_window(state, tests, state.sizes.shape[0])
     return level, rows_of_window(level, state)
 
 

@@ -24,7 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from driftvote import theory
-from driftvote.arrays import Codes, Floats, Ints
+from driftvote.arrays import Floats
+from driftvote.core.engine import Estimates
+from driftvote.core.jit import inner, jit
 
 FACTORS = {"triplet": 1.014, "em": 1.021}
 """By estimator: what the 95% range of noise is multiplied by. Written by `make bands`, with the evidence in
@@ -43,12 +45,11 @@ class AccuracyEstimate(NamedTuple):
     half_widths: Floats
 
     @classmethod
-    def of_rows(cls, accuracies: Floats, rows: Codes, n_classes: int, filled: bool, estimator: str) -> AccuracyEstimate:
-        """Return accuracies that were estimated from these rows, with their bands."""
-        coverage = np.count_nonzero(rows >= 0, axis=0) / max(1, len(rows))
-        n_rows = np.array([float(len(rows))])
-        half = calibrated_half_width(accuracies[None], coverage[None], n_rows, n_classes, filled, estimator)
-        return cls(accuracies, half[0])
+    def of_fit(cls, fit: Estimates, filled: bool, estimator: str) -> AccuracyEstimate:
+        """Return the accuracies of one fit, with their bands."""
+        windows, n_classes = fit.windows.astype(np.float64), fit.panel.n_classes
+        half = calibrated_half_width(fit.accuracies, fit.coverage, windows, n_classes, filled, estimator)
+        return cls(fit.accuracies[0], half[0])
 
 
 def half_width(accuracies: Floats, coverage: Floats, windows: Floats, n_classes: int, filled: bool = False) -> Floats:
@@ -62,15 +63,10 @@ def half_width(accuracies: Floats, coverage: Floats, windows: Floats, n_classes:
     """
     if accuracies.shape[1] < 3:
         return np.ones(accuracies.shape)  # a labeler is judged by two others
-    scale = (n_classes - 1.0) / n_classes
-    # An estimate of exactly 1 is not certain: two more votes on either side, as Agresti and Coull do for shares.
-    votes = coverage * np.maximum(windows, 1.0)[:, None]
-    cautious = (accuracies * votes + 2.0) / (votes + 4.0)
-    skill = np.clip((cautious - 1.0 / n_classes) / scale, 0.0, 1.0)
-    if filled:
-        return np.minimum(_error(skill * coverage, np.ones_like(coverage), windows, n_classes) * Z95 * scale
-                          / np.maximum(coverage, _LEAST), 1.0)  # fmt: skip
-    return np.minimum(_error(skill, coverage, windows, n_classes) * Z95 * scale, 1.0)
+    half = np.empty(accuracies.shape)
+    p, c, rows = (np.ascontiguousarray(part, np.float64) for part in (accuracies, coverage, windows))
+    fill_half_widths(p, c, rows, n_classes, filled, half)
+    return half
 
 
 def calibrated_half_width(
@@ -97,30 +93,61 @@ def bound_half_width(
     return np.minimum(np.array(half), 1.0)
 
 
-def _error(skill: Floats, coverage: Floats, windows: Floats, n_classes: int) -> Floats:
-    """Return the standard error of the skills."""
-    helpers = _two_best_others(skill * coverage)
-    lines = np.arange(len(skill))[:, None]
-    i, j = helpers[..., 0], helpers[..., 1]
-    q, c = skill, np.maximum(coverage, _LEAST)
-    qi, qj = (np.maximum(skill[lines, other], _LEAST) for other in (i, j))
-    ci, cj = c[lines, i], c[lines, j]
-
-    def g(x: Floats) -> Floats:
-        return np.asarray((1.0 + (n_classes - 2.0) * x) / (n_classes - 1.0))
-
-    # Everything times q_h^2, so that a labeler without skill divides by nothing.
-    pairs = g(q * qi) / (c * ci * qi**2) + g(q * qj) / (c * cj * qj**2) + q**2 * g(qi * qj) / (ci * cj * (qi * qj) ** 2)
-    shared = 2.0 * g(q) / c - 2.0 * q**2 * (g(qi) / (ci * qi**2) + g(qj) / (cj * qj**2))
-    return np.sqrt(np.maximum(pairs + shared - q**2, 0.0) / (4.0 * np.maximum(windows, 1.0)[:, None]))
+@inner
+def disagreement(x: float, n_classes: int) -> float:
+    """Return g of the formula above."""
+    return (1.0 + (n_classes - 2.0) * x) / (n_classes - 1.0)
 
 
-def _two_best_others(strength: Floats) -> Ints:
-    """Return the two strongest others of each labeler, for each line."""
-    order = np.argsort(-strength, axis=1, kind="stable")
-    n = strength.shape[1]
-    first, second, third = order[:, 0:1], order[:, 1:2], order[:, min(2, n - 1)][:, None]
-    me = np.arange(n)[None, :]
-    i = np.where(me == first, second, first)
-    j = np.where((me == first) | (me == second), third, second)
-    return np.stack([i, j], axis=2)
+@jit
+def fill_half_widths(
+    accuracies: Floats, coverage: Floats, windows: Floats, n_classes: int, filled: bool, half: Floats
+) -> None:
+    """Fill in half the 95% range of noise of each accuracy; see `half_width`. `half` holds skills on the way."""
+    scale, n = (n_classes - 1.0) / n_classes, half.shape[1]
+    for line in range(half.shape[0]):
+        rows = max(windows[line], 1.0)
+        first, second, third = -1, -1, -1  # the strongest labelers: others are judged through them
+        top, next_top, last_top = -1.0, -1.0, -1.0
+        for h in range(n):
+            # An estimate of exactly 1 is not certain: two more votes on either side, as Agresti and Coull do.
+            votes = coverage[line, h] * rows
+            cautious = (accuracies[line, h] * votes + 2.0) / (votes + 4.0)
+            skill = min(max((cautious - 1.0 / n_classes) / scale, 0.0), 1.0)
+            half[line, h] = skill * coverage[line, h] if filled else skill
+            strength = skill * coverage[line, h]
+            if strength > top:
+                first, second, third = h, first, second
+                top, next_top, last_top = strength, top, next_top
+            elif strength > next_top:
+                second, third = h, second
+                next_top, last_top = strength, next_top
+            elif strength > last_top:
+                third, last_top = h, strength
+        best, good, fair = half[line, first], half[line, second], half[line, third]
+        for h in range(n):
+            i = second if h == first else first
+            j = third if h == first or h == second else second
+            q = half[line, h]
+            qi = max(good if h == first else best, _LEAST)
+            qj = max(fair if h == first or h == second else good, _LEAST)
+            c, ci, cj = 1.0, 1.0, 1.0
+            if not filled:
+                c, ci, cj = (
+                    max(coverage[line, h], _LEAST),
+                    max(coverage[line, i], _LEAST),
+                    max(coverage[line, j], _LEAST),
+                )
+            # Everything times q_h^2, so that a labeler without skill divides by nothing.
+            pairs = (
+                disagreement(q * qi, n_classes) / (c * ci * (qi * qi))
+                + disagreement(q * qj, n_classes) / (c * cj * (qj * qj))
+                + (q * q) * disagreement(qi * qj, n_classes) / (ci * cj * ((qi * qj) * (qi * qj)))
+            )
+            shared = 2.0 * disagreement(q, n_classes) / c - 2.0 * (q * q) * (
+                disagreement(qi, n_classes) / (ci * (qi * qi)) + disagreement(qj, n_classes) / (cj * (qj * qj))
+            )
+            error = math.sqrt(max(pairs + shared - q * q, 0.0) / (4.0 * rows)) * Z95 * scale
+            if filled:
+                error /= max(coverage[line, h], _LEAST)
+            half[line, h] = min(error, 1.0)

@@ -176,7 +176,7 @@ class _Fit:
 
     def run(self) -> bool:
         """Fit, remove what stands out most, fit again; return False when the pairs do not determine the skills."""
-        if not self._remove_near_copies() and not self._solve():
+        if not self._differ_from_blind() or (not self._remove_near_copies() and not self._solve()):
             return False
         # Half of the pairs that the skills do not need: beyond that the panel has no independent core to compare with.
         least = len(self.i) - (len(self.i) - len(self.coverage)) // 2
@@ -196,6 +196,12 @@ class _Fit:
                 self._solve()
                 break
         return True
+
+    def _differ_from_blind(self) -> bool:
+        """Return whether some pair agrees more, or less, than labelers that guess: otherwise nothing is known."""
+        both = self.coverage[self.i] * self.coverage[self.j]
+        z = self.observed * np.sqrt(self.window * (self.n_classes - 1) / np.maximum(both, 1e-12))
+        return any(math.erfc(abs(value) / math.sqrt(2.0)) < LEVEL / len(z) for value in z.tolist())
 
     def _remove_near_copies(self) -> bool:
         """Remove pairs of near-copies that the other agreements do not explain; return whether there were any."""

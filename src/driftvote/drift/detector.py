@@ -20,7 +20,7 @@ from driftvote.arrays import Arrays, Bools, Codes, Floats, Ints, code_dtype
 from driftvote.core.engine import estimate_rows
 from driftvote.core.jit import inner, jit
 from driftvote.core.label_models import Mixture
-from driftvote.core.state import ALL_PAST, check_array
+from driftvote.core.state import ALL_PAST, Words, check_array, count_bits
 from driftvote.drift.bands import AccuracyEstimate
 from driftvote.drift.diagnosis import SIDE_ROWS, Change, EstimateFunction, Finding, diagnose, labeler_changes
 from driftvote.drift.events import BALANCE as BALANCE_EVENT
@@ -33,8 +33,6 @@ from driftvote.drift.statistics import (
     HITS,
     LEAST,
     TRIES,
-    Words,
-    count_bits,
     find_majority,
     flag_rows,
     list_statistics,
@@ -464,7 +462,9 @@ class DriftDetector:
     def _rows(self, first: int, last: int) -> Codes:
         """Return a copy of remembered rows."""
         ring = self._state.ring
-        return np.asarray(ring[np.arange(first, last) % len(ring)])
+        slot = first % len(ring)
+        whole = ring[slot : slot + last - first]
+        return np.concatenate([whole, ring[: last - first - len(whole)]])
 
     def _diagnose(self, block: int) -> Change | None:
         """Return the change that is due before this block, if its cause is clear, and begin a new episode."""
@@ -479,9 +479,7 @@ class DriftDetector:
             since, shares = max(1, block - change.about // BLOCK - 1), np.flatnonzero(state.kind == BALANCE).tolist()
             change = change if any(is_new_share(state, s, block, since) for s in shares) else None
         end, new = (begin, seen) if change is None else change.since
-        for column in range(len(state.kind)):
-            oldest = max(start, block - LINES + 1)
-            state.prior[column] = spread(state.totals, column, oldest, end // BLOCK, FINE, state.prior[column])
+        remember_spreads(state.totals, max(start, block - LINES + 1), end // BLOCK, FINE, state.prior)
         # The new episode begins with the first block that holds nothing older.
         state.head[START] = min(block, max(-(-new // BLOCK), block - SPANS[-1]))
         state.base[:] = state.totals[state.head[START] % LINES]
@@ -514,8 +512,7 @@ class DriftDetector:
 def _estimate_by_default_model(n_classes: int, rows: Codes) -> AccuracyEstimate:
     """Return the accuracies by the default label model, fitted to these rows alone."""
     filled = bool(rows.min() < -1)
-    accuracies = estimate_rows(Mixture(), rows, n_classes, filled).accuracies[0]
-    return AccuracyEstimate.of_rows(accuracies, rows, n_classes, filled, "em")
+    return AccuracyEstimate.of_fit(estimate_rows(Mixture(), rows, n_classes, filled), filled, "em")
 
 
 @jit
@@ -526,6 +523,13 @@ def find_bad_code(rows: Codes, n_classes: int) -> int:
             if rows[t, h] >= n_classes or rows[t, h] < -1 - n_classes:
                 return t * rows.shape[1] + h
     return -1
+
+
+@jit
+def remember_spreads(totals: Ints, first: int, change: int, span: int, prior: Floats) -> None:
+    """Take how much each statistic varied between two blocks into what is known of it; see `spread`."""
+    for column in range(prior.shape[0]):
+        prior[column] = spread(totals, column, first, change, span, prior[column])
 
 
 @inner

@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from driftvote.arrays import Bools, Codes, Floats, Ints
-from driftvote.core.jit import jit
+from driftvote.core.jit import inner, jit
+from driftvote.core.state import Words, count_bits
 from driftvote.drift import events
 from driftvote.drift.bands import AccuracyEstimate
 from driftvote.drift.events import LabelerChange
@@ -32,8 +32,7 @@ from driftvote.drift.statistics import (
     SOLE,
     TIED,
     TRIES,
-    Words,
-    count_bits,
+    find_deviate,
     find_majority,
     flag_rows,
     list_statistics,
@@ -100,72 +99,52 @@ def diagnose(
 
     There is no clear cause when a labeler joined, or when several small changes came together.
     """
-    hits, tries = Sides(rows, n_classes, 0).flags(found.kind, found.member)
-    about, since = locate(_as_flags(hits, len(rows)), _as_flags(tries, len(rows)), found.change)
-    sides = Sides(rows, n_classes, about)
-    first_votes = np.where((rows >= 0).any(axis=0), (rows >= 0).argmax(axis=0), len(rows))
-    present = first_votes < about  # others joined later, which is no drift
-    coverage = _moved_coverage(sides, first_votes, present)
-    steady = present.copy()
-    steady[list(coverage)] = False
-    agreement = _moved_agreement(sides, steady if steady.sum() >= 2 else present, present)
+    sides, moved = new_sides(rows, n_classes), new_moves(rows.shape[1], n_classes)
+    about, first, last = compare_all(rows, *found, sides, moved)
+    agreement = {h: z for h, z in zip(moved.order.tolist(), moved.agreement.tolist(), strict=True) if h >= 0}
+    coverage = {h: z for h, z in enumerate(moved.coverage.tolist()) if z}
+    coverage = dict(sorted(coverage.items(), key=lambda item: -abs(item[1])))
 
     required = math.sqrt(threshold)
     by_agreement = max((abs(z) for z in agreement.values()), default=0.0)
     by_coverage = max((abs(z) for z in coverage.values()), default=0.0)
-    panel = _moved_panel(sides)
-    panel_kind = max(panel, key=lambda kind: panel[kind])
-    strongest = max(by_agreement, by_coverage, panel[panel_kind])
+    by_panel, panel_kind = max(
+        zip(moved.panel.tolist(), moved.kind.tolist(), strict=True), key=lambda statistic: statistic[0]
+    )
+    strongest = max(by_agreement, by_coverage, by_panel)
     if strongest < required * CLEAR:
         return None
-    if strongest == panel[panel_kind]:
+    if strongest == by_panel:
         kind, agreement, coverage = EVENT_KINDS[panel_kind], {}, {}
     elif strongest == by_coverage:
         kind = events.COVERAGE
         agreement = {h: z for h, z in agreement.items() if abs(z) >= required}
     else:
-        kind = _kind_of_labelers(agreement, int(present.sum()))
+        kind = _kind_of_labelers(agreement, int(moved.size[0]))
     parts = rows[max(0, about - SIDE_ROWS) : about], rows[about:]
+    (accuracies, half_widths), lengths = _estimate_both(parts, estimate), np.array([[len(part)] for part in parts])
     return Change(
         first_row + len(rows) - 1,
         first_row + about,
-        (first_row + since[0], first_row + since[1]),
+        (first_row + first, first_row + last),
         kind,
         agreement,
         coverage,
-        _moved_pairs(sides, list({**agreement, **coverage})),
-        *(np.stack(both) for both in zip(*(_describe(part, n_classes, estimate) for part in parts), strict=True)),
+        _moved_pairs(sides, [*agreement, *(h for h in coverage if h not in agreement)]),
+        accuracies,
+        np.clip(accuracies - half_widths, 0.0, 1.0),
+        np.clip(accuracies + half_widths, 0.0, 1.0),
+        moved.votes / lengths,
+        moved.leads / np.maximum(1, moved.leads.sum(axis=1, keepdims=True)),
     )
 
 
-def locate(hits: Bools, tries: Bools, change: int) -> tuple[int, tuple[int, int]]:
-    """Return the likeliest row of a change of rate, and the first and last row that are nearly as likely.
-
-    >>> hits = np.array([True, True, True, False] * 50 + [False, False, False, True] * 50)
-    >>> locate(hits, np.ones(400, bool), 192)
-    (199, (194, 204))
-    """
-    n_rows = len(hits)
-    hit, tried = np.cumsum(hits & tries), np.cumsum(tries)
-    where = change
-    for _ in range(3):
-        before = _rate(int(hit[where - 1]), int(tried[where - 1]))
-        after = _rate(int(hit[-1] - hit[where - 1]), int(tried[-1] - tried[where - 1]))
-        first = max(1, min(change, where) - max(4 * BLOCK, n_rows - change))
-        # Evidence that the change came at or before a row: the sum from there to the end.
-        gains = math.log(after / before), math.log((1.0 - after) / (1.0 - before))
-        evidence = np.cumsum((np.where(hits[first:], *gains) * tries[first:])[::-1])[::-1]
-        where = first + int(np.argmax(evidence))
-    likely = first + np.flatnonzero(evidence >= evidence[where - first] - DROP)
-    return where, (int(likely[0]), int(likely[-1]))
-
-
-def _rate(count: int, of: int) -> float:
-    return (count + 0.5) / (of + 1.0)
-
-
-def _as_flags(words: Words, n_rows: int) -> Bools:
-    return np.unpackbits(words.view(np.uint8), count=n_rows, bitorder="little").view(np.bool_)
+def _estimate_both(parts: Sequence[Codes], estimate: EstimateFunction) -> AccuracyEstimate:
+    """Return accuracies before and after the change, and half the bands around them, in two lines."""
+    before, after = (estimate(part) for part in parts)
+    return AccuracyEstimate(
+        np.array([before.accuracies, after.accuracies]), np.array([before.half_widths, after.half_widths])
+    )
 
 
 def _kind_of_labelers(agreement: dict[int, float], n_present: int) -> str:
@@ -176,66 +155,21 @@ def _kind_of_labelers(agreement: dict[int, float], n_present: int) -> str:
     return events.MIXED if up and down else events.BETTER if up else events.WORSE
 
 
-def _moved_agreement(sides: Sides, panel: Bools, present: Bools) -> dict[int, float]:
-    """Return the labelers whose agreement with the others changed, the clearest first."""
-    required = normal_deviate(NAMED / max(1, int(present.sum())))
-    named: dict[int, float] = {}
-    waiting, panel = present.copy(), panel.copy()
-    while waiting.any() and panel.sum() >= 2:
-        overall, inside = sides.agreement(panel)
-        alike = np.sign(overall) == np.sign(inside)
-        size = np.where(waiting & alike, np.minimum(np.abs(overall), np.abs(inside)), 0.0)
-        if size.max() < required:
-            break
-        new = np.flatnonzero(size >= max(required, TOGETHER * float(size.max())))
-        if panel.sum() <= 3:  # of so few, each depends on the others: one at a time
-            new = np.array([int(size.argmax())])
-        for h in new[np.argsort(-size[new], kind="stable")].tolist():
-            named[h] = float(np.sign(overall[h]) * size[h])
-        waiting[new] = False
-        panel[new] = False
-    return named
-
-
-def _moved_coverage(sides: Sides, first_votes: Ints, present: Bools) -> dict[int, float]:
-    """Return the labelers that vote on more or fewer rows, the clearest first."""
-    begin = first_votes // BLOCK  # a labeler that joined in these rows is judged since then
-    moved = np.where(present, sides.coverage(begin), 0.0)
-    required = normal_deviate(NAMED / max(1, int(present.sum())))
-    order = np.argsort(-np.abs(moved), kind="stable").tolist()
-    return {h: float(moved[h]) for h in order if abs(moved[h]) >= required}
-
-
-def _moved_panel(sides: Sides) -> dict[int, float]:
-    """Return how far the statistics of the panel as a whole moved: the largest deviate of each kind."""
-    largest = dict.fromkeys(EVENT_KINDS, 0.0)
-    for kind, member in list_statistics(0, sides.votes.shape[1]).entries():
-        hits, tries = sides.flags(kind, member)
-        moved, _ = sides.deviates(hits[:, None], tries[:, None])
-        largest[kind] = max(largest[kind], abs(float(moved[0])))
-    return largest
-
-
 def _moved_pairs(sides: Sides, labelers: list[int]) -> tuple[tuple[int, int], ...]:
     """Return the pairs with one of these labelers whose agreement changed most, the clearest first."""
-    size: dict[tuple[int, int], float] = {}
-    for h in labelers:
-        moved = sides.pairs(h).tolist()
-        size |= {(min(h, j), max(h, j)): abs(z) for j, z in enumerate(moved) if j != h}
+    if not labelers:
+        return ()
+    moved = np.empty((len(labelers), sides.votes.shape[2]))
+    compare_pairs(np.array(labelers), sides, moved)
+    size = {
+        (min(h, j), max(h, j)): abs(z)
+        for h, line in zip(labelers, moved.tolist(), strict=True)
+        for j, z in enumerate(line)
+        if j != h
+    }
     required = normal_deviate(NAMED / max(1, len(size)))
-    clear = [pair for pair in sorted(size, key=lambda pair: -size[pair]) if size[pair] >= required]
-    return tuple(clear[:MOST_PAIRS])
-
-
-def _describe(rows: Codes, n_classes: int, estimate: EstimateFunction) -> tuple[Floats, ...]:
-    """Return one line of each array of a `Change`: accuracies, ends of their bands, coverage, class shares."""
-    accuracies, half_widths = estimate(rows)
-    low, high = np.clip(accuracies - half_widths, 0.0, 1.0), np.clip(accuracies + half_widths, 0.0, 1.0)
-    coverage = np.count_nonzero(rows >= 0, axis=0) / max(1, len(rows))
-    leads, margins = Sides(rows, n_classes, 0).whole_majority
-    counts = np.zeros((2, 1, n_classes), np.int64)
-    sum_lines(leads & margins[:, SOLE, None], 0, counts[:, 0])
-    return accuracies, low, high, coverage, counts[1, 0] / max(1, counts[1].sum())
+    clear = [pair for pair in size if size[pair] >= required]
+    return tuple(sorted(clear, key=lambda pair: -size[pair])[:MOST_PAIRS])
 
 
 def labeler_changes(change: Change, names: Sequence[str]) -> tuple[LabelerChange, ...]:
@@ -267,200 +201,353 @@ def labeler_changes(change: Change, names: Sequence[str]) -> tuple[LabelerChange
     )
 
 
-class Sides:
-    """Rows before and after a change at row `split`, as words; methods count them and compare the two sides.
+class Sides(NamedTuple):
+    """Rows before and after a change as words, and room to compare the two sides in.
 
-    Counts come by line: the rows before the first whole block, each block before the change, all rows since.
+    Rows come in parts of 64 or fewer, which end at the change and at whole blocks before it. They are counted by line:
+    the rows before the first whole block, each block before the change, all rows since.
     """
 
-    def __init__(self, rows: Codes, n_classes: int, split: int) -> None:
-        self.n_rows, self.split = len(rows), split
-        words = np.empty((len(rows) // BLOCK + 2, n_classes, rows.shape[1]), np.uint64)
-        self.votes = words[: pack_rows(rows, split, words)]  # (parts, classes, labelers)
-        self.cast = np.bitwise_or.reduce(self.votes, axis=1)
-        lead, tail = split % BLOCK, (len(rows) - split) % BLOCK
-        self.n_blocks = split // BLOCK
-        self.n_before = self.n_blocks + (lead > 0)  # parts before the change
-        self.every = np.full(len(self.votes), ~np.uint64(0))  # the rows of each part
-        if lead:
-            self.every[0] = (1 << lead) - 1
-        if tail:
-            self.every[-1] = (1 << tail) - 1
-
-    def majority(self, panel: Bools) -> tuple[Words, Words]:
-        """Return `leads` (parts, classes) and `margins` (parts, 3) among the panel, see `find_majority`."""
-        n_parts, n_classes, n = self.votes.shape
-        leads, margins = np.empty((n_parts, n_classes), np.uint64), np.empty((n_parts, 3), np.uint64)
-        find_majorities(self.votes, panel, np.empty((n_classes + 1, n.bit_length()), np.uint64), leads, margins)
-        return leads, margins
-
-    @cached_property
-    def whole_majority(self) -> tuple[Words, Words]:
-        """The majority among all labelers."""
-        return self.majority(np.ones(self.votes.shape[2], np.bool_))
-
-    def flags(self, kind: int, member: int) -> tuple[Words, Words]:
-        """Return hits and tries of a statistic, as words."""
-        hits, tries = np.empty((2, len(self.votes)), np.uint64)
-        flag_parts(kind, member, self.votes, *self.whole_majority, hits, tries)
-        return hits & self.every, tries & self.every
-
-    def deviates(
-        self, hits: Words, tries: Words, lines: Ints | None = None, begin: Ints | None = None
-    ) -> tuple[Floats, Floats]:
-        """Return how far each rate moved, as a normal deviate below 0 for a fall, and its spread before the change.
-
-        If given, `lines` are the tries by line, and a column begins to count at line `begin`.
-        """
-        n_columns = hits.shape[1]
-        totals = np.zeros((self.n_blocks + 3, 2, n_columns), np.int64)
-        sum_lines(hits, self.n_before, totals[:, HITS])
-        if lines is None:
-            sum_lines(tries, self.n_before, totals[:, TRIES])
-        else:
-            np.cumsum(lines, axis=0, out=totals[1:, TRIES])
-        moved, spreads = np.empty((2, n_columns))
-        compare_sides(totals, np.zeros(n_columns, np.int64) if begin is None else begin, moved, spreads)
-        return moved, spreads
-
-    def coverage(self, begin: Ints) -> Floats:
-        """Return how far the coverage of each labeler moved, which began to vote in block `begin` of the rows."""
-        lines = np.arange(self.n_blocks + 2)[:, None]
-        # Lines end at the change, blocks of the rows do not: the first line of a labeler holds only a part of it.
-        tries = np.where(lines < begin, 0, np.where(lines == begin, self.split % BLOCK, BLOCK))
-        tries[-1] = self.n_rows - self.split
-        return self.deviates(self.cast, self.cast, tries, begin)[0]
-
-    def pairs(self, h: int) -> Floats:
-        """Return how far the agreement of each labeler with labeler `h` moved."""
-        alike = np.bitwise_or.reduce(self.votes & self.votes[:, :, h, None], axis=1)
-        return self.deviates(alike, self.cast & self.cast[:, h, None])[0]
-
-    def agreement(self, panel: Bools) -> tuple[Floats, Floats]:
-        """Return how far the agreement of each labeler with most of the others in the panel moved.
-
-        Over all rows, and inside each class that the others vote for, added up as Cochran, Mantel and Haenszel do.
-        """
-        n_parts, n_classes, n = self.votes.shape
-        leads, margins = self.majority(panel)
-        hits, tries = np.zeros((2, n_parts, n), np.uint64)
-        counts = np.zeros((min(n_classes, SHARES), 2, 2, n))  # stratum, hits and tries, before and after
-        count_agreement(self.votes, self.cast, leads, margins, panel, self.n_before, hits, tries, counts)
-        overall, spreads = self.deviates(hits, tries)
-        inside = np.empty(n)
-        compare_strata(counts, spreads, inside)
-        return overall, inside
+    size: Ints  # (5,): see ROWS and below
+    votes: Words  # (parts, classes, labelers): see `pack_votes`
+    cast: Words  # (parts, labelers): rows on which a labeler votes
+    leads: Words  # (parts, classes): see `find_majority`
+    margins: Words  # (parts, 3)
+    digits: Words
+    hits: Words  # (parts,): of one statistic
+    tries: Words
+    totals: Ints  # (lines + 1, 2, 1): running totals of these
+    strata: Floats  # (strata, 2, 2): hits and tries, before and after
+    flags: Bools  # (2, rows): hits and tries
 
 
-@jit
-def sum_lines(words: Words, n_before: int, totals: Ints) -> None:
-    """Fill in running totals of the bits that are set in each column, by line; the first line holds 0.
-
-    Lines are those of `Sides`: parts before the change one by one, then all parts since.
-    """
-    last = totals.shape[0] - 1
-    for column in range(words.shape[1]):
-        total = 0
-        for part in range(words.shape[0]):
-            total += count_bits(words[part, column])
-            totals[min(last, last - n_before + part), column] = total
+ROWS, SPLIT, PARTS, BEFORE, BEGIN = 0, 1, 2, 3, 4
+"""Places in `Sides.size`: rows, those before the change, parts, those before the change; the line from which the totals
+count. (They are no arguments: a kernel would be compiled once more for each constant that it is called with.)"""
 
 
-@jit
-def count_agreement(
-    votes: Words,
-    cast: Words,
-    leads: Words,
-    margins: Words,
-    panel: Bools,
-    n_before: int,
-    hits: Words,
-    tries: Words,
-    counts: Floats,
-) -> None:
-    """Find the rows on which each labeler votes as most of the others in the panel do, and those that count for it.
+class Moves(NamedTuple):
+    """What moved, as normal deviates, below 0 for a fall."""
 
-    `counts` gets how many they are by class of the others, hits and tries, before and after the change.
-    """
-    none = np.uint64(0)
-    for part in range(votes.shape[0]):
-        sole, tied, close = margins[part, SOLE], margins[part, TIED], margins[part, CLOSE]
-        side = 0 if part < n_before else 1
-        for h in range(votes.shape[2]):
-            leading = none
-            for c in range(votes.shape[1]):
-                leading |= votes[part, c, h] & leads[part, c]
-            # A member's own vote is taken out of the count, see `flag_rows`.
-            lone, shared = (close, tied) if panel[h] else (none, none)
-            for c in range(votes.shape[1]):
-                mine, lead = votes[part, c, h], leads[part, c]
-                right = mine & lead & sole & ~lone
-                counted = right | (lead & ~mine & ((cast[part, h] & sole) | (leading & shared)))
-                hits[part, h] |= right
-                tries[part, h] |= counted
-                counts[c % SHARES, HITS, side, h] += count_bits(right)
-                counts[c % SHARES, TRIES, side, h] += count_bits(counted)
+    size: Ints  # (1,): labelers that were there before the change
+    order: Ints  # (labelers,): those whose agreement with the others changed, the clearest first; then -1
+    agreement: Floats  # (labelers,): in that order
+    coverage: Floats  # (labelers,): 0 for those that vote as often as before
+    kind: Ints  # (statistics of the panel,)
+    member: Ints
+    panel: Floats  # (statistics of the panel,): how far, up or down
+    votes: Ints  # (2, labelers): votes before and after
+    leads: Ints  # (2, classes): rows on which a class leads alone
+    everyone: Bools  # (labelers,): for work, as all below
+    judges: Bools
+    waiting: Bools
+    sizes: Floats
+    begin: Ints
 
 
-@jit
-def compare_strata(counts: Floats, spreads: Floats, inside: Floats) -> None:
-    """Fill in how far rates moved inside the strata, as a normal deviate (Cochran, Mantel and Haenszel)."""
-    for h in range(inside.shape[0]):
-        n_before, n_after = 0.0, 0.0
-        for c in range(counts.shape[0]):
-            n_before += counts[c, TRIES, 0, h]
-            n_after += counts[c, TRIES, 1, h]
-        n_before, n_after = max(n_before, 1.0), max(n_after, 1.0)
-        top, variance = 0.0, 0.0
-        for c in range(counts.shape[0]):
-            b, a = counts[c, HITS, 0, h], counts[c, HITS, 1, h]
-            big, m = counts[c, TRIES, 0, h], counts[c, TRIES, 1, h]
-            # Where a class has all but gone, or has just come, rows that seem to be of it are mistakes of the others.
-            if big * n_after <= MOST_TIMES * m * n_before and m * n_before <= MOST_TIMES * big * n_after:
-                both = max(m + big, 2.0)
-                rate = (a + b) / both
-                top += (a * big - b * m) / both
-                variance += m * big * rate * (1.0 - rate) / (both - 1.0)
-        inside[h] = top / math.sqrt(variance * spreads[h]) if variance > 0.0 else 0.0
+def new_sides(rows: Codes, n_classes: int) -> Sides:
+    """Return room for these rows."""
+    parts, n = len(rows) // BLOCK + 2, rows.shape[1]
+    return Sides(
+        size=np.zeros(5, np.int64),
+        votes=np.empty((parts, n_classes, n), np.uint64),
+        cast=np.empty((parts, n), np.uint64),
+        leads=np.empty((parts, n_classes), np.uint64),
+        margins=np.empty((parts, 3), np.uint64),
+        digits=np.empty((n_classes + 1, n.bit_length()), np.uint64),
+        hits=np.empty(parts, np.uint64),
+        tries=np.empty(parts, np.uint64),
+        totals=np.empty((parts + 2, 2, 1), np.int64),
+        strata=np.empty((min(n_classes, SHARES), 2, 2)),
+        flags=np.empty((2, len(rows)), np.bool_),
+    )
 
 
-@jit
-def pack_rows(rows: Codes, split: int, words: Words) -> int:
-    """Pack rows in parts of 64 or fewer, which end at the change and at whole blocks before it; return their number."""
-    n_rows, lead, part, first = rows.shape[0], split % BLOCK, 0, 0
+def new_moves(n_labelers: int, n_classes: int) -> Moves:
+    """Return room for what moved."""
+    kind, member = list_statistics(0, n_classes)
+    return Moves(
+        size=np.empty(1, np.int64),
+        order=np.empty(n_labelers, np.int64),
+        agreement=np.empty(n_labelers),
+        coverage=np.empty(n_labelers),
+        kind=kind,
+        member=member,
+        panel=np.empty(len(kind)),
+        votes=np.empty((2, n_labelers), np.int64),
+        leads=np.empty((2, n_classes), np.int64),
+        everyone=np.ones(n_labelers, np.bool_),
+        judges=np.empty(n_labelers, np.bool_),
+        waiting=np.empty(n_labelers, np.bool_),
+        sizes=np.empty(n_labelers),
+        begin=np.empty(n_labelers, np.int64),
+    )
+
+
+@inner
+def pack_sides(rows: Codes, sides: Sides) -> None:
+    """Pack rows before and after the change at row `sides.size[SPLIT]`."""
+    n_rows, split, part, first = rows.shape[0], sides.size[SPLIT], 0, 0
+    lead = split % BLOCK
     while first < n_rows:
         last = lead if first < lead else min(first + BLOCK, n_rows)
-        pack_votes(rows, first, last, words[part])
+        pack_votes(rows, first, last, sides.votes[part])
+        for h in range(rows.shape[1]):
+            word = np.uint64(0)
+            for c in range(sides.votes.shape[1]):
+                word |= sides.votes[part, c, h]
+            sides.cast[part, h] = word
         part += 1
         first = last
-    return part
+    sides.size[ROWS], sides.size[PARTS] = n_rows, part
+    sides.size[BEFORE] = split // BLOCK + (1 if lead > 0 else 0)
 
 
-@jit
-def find_majorities(votes: Words, panel: Bools, digits: Words, leads: Words, margins: Words) -> None:
+@inner
+def find_majorities(panel: Bools, sides: Sides) -> None:
     """Apply `find_majority` to each part."""
-    for part in range(votes.shape[0]):
-        find_majority(votes[part], panel, digits, leads[part], margins[part])
+    for part in range(sides.size[PARTS]):
+        find_majority(sides.votes[part], panel, sides.digits, sides.leads[part], sides.margins[part])
+
+
+@inner
+def flag_parts(kind: int, member: int, sides: Sides) -> None:
+    """Apply `flag_rows` to each part. Bits beyond the last row of a part may be tries of coverage."""
+    for part in range(sides.size[PARTS]):
+        hits, tries = flag_rows(kind, member, sides.votes[part], sides.leads[part], sides.margins[part])
+        sides.hits[part], sides.tries[part] = hits, tries
 
 
 @jit
-def flag_parts(kind: int, member: int, votes: Words, leads: Words, margins: Words, hits: Words, tries: Words) -> None:
-    """Apply `flag_rows` to each part."""
-    for part in range(votes.shape[0]):
-        hits[part], tries[part] = flag_rows(kind, member, votes[part], leads[part], margins[part])
+def locate(hits: Bools, tries: Bools, change: int) -> tuple[int, int, int]:
+    """Return the likeliest row of a change of rate, and the first and last row that are nearly as likely.
+
+    >>> hits = np.array([True, True, True, False] * 50 + [False, False, False, True] * 50)
+    >>> locate(hits, np.ones(400, bool), 192)
+    (199, 194, 204)
+    """
+    n_rows, where, first, top, gain, loss = hits.shape[0], change, 0, 0.0, 0.0, 0.0
+    for _ in range(3):
+        hit, tried, all_hit, all_tried = 0, 0, 0, 0
+        for t in range(n_rows):
+            if t == where:
+                hit, tried = all_hit, all_tried
+            all_hit += hits[t] and tries[t]
+            all_tried += tries[t]
+        before = (hit + 0.5) / (tried + 1.0)
+        after = (all_hit - hit + 0.5) / (all_tried - tried + 1.0)
+        first = max(1, min(change, where) - max(4 * BLOCK, n_rows - change))
+        gain, loss = math.log(after / before), math.log((1.0 - after) / (1.0 - before))
+        # Evidence that the change came at or before a row: the sum from there to the end.
+        evidence, top = 0.0, -math.inf
+        for ago in range(1, n_rows - first + 1):
+            if tries[n_rows - ago]:
+                evidence += gain if hits[n_rows - ago] else loss
+            if evidence >= top:
+                where, top = n_rows - ago, evidence
+    evidence, earliest, latest = 0.0, where, -1
+    for ago in range(1, n_rows - first + 1):
+        if tries[n_rows - ago]:
+            evidence += gain if hits[n_rows - ago] else loss
+        if evidence >= top - DROP:
+            earliest = n_rows - ago
+            latest = max(latest, earliest)
+    return where, earliest, latest
+
+
+@inner
+def add_up(sides: Sides) -> None:
+    """Fill in running totals of hits and tries, by line; the first holds 0."""
+    totals, last = sides.totals, sides.size[SPLIT] // BLOCK + 2
+    hits, tries, line = 0, 0, last - sides.size[BEFORE]
+    totals[:2] = 0
+    for part in range(sides.size[PARTS]):
+        hits += count_bits(sides.hits[part])
+        tries += count_bits(sides.tries[part])
+        totals[line, HITS, 0], totals[line, TRIES, 0] = hits, tries
+        line = min(last, line + 1)
+
+
+@inner
+def compare_totals(sides: Sides) -> tuple[float, float]:
+    """Return how far a rate moved, as a normal deviate below 0 for a fall, and its spread before the change."""
+    change = sides.size[SPLIT] // BLOCK + 1
+    totals = sides.totals[: change + 2]
+    hits_before, tries_before = totals[change, HITS, 0], totals[change, TRIES, 0]
+    hits, tries = totals[change + 1, HITS, 0] - hits_before, totals[change + 1, TRIES, 0] - tries_before
+    width = spread(totals, 0, sides.size[BEGIN] + 1, change, 1, 1.0)
+    # The detector has seen enough votes; after the very row of the change there may be few, and still clear.
+    if tries == 0 or tries_before < LEAST:
+        return 0.0, width
+    size = math.sqrt(max(0.0, surprise(hits, tries, hits_before, tries_before)) / width)
+    return (size if hits * tries_before > hits_before * tries else -size), width
+
+
+@inner
+def compare_coverage(h: int, begin: int, sides: Sides) -> float:
+    """Return how far the coverage of a labeler moved, which began to vote in block `begin` of the rows."""
+    totals, split, last = sides.totals, sides.size[SPLIT], sides.size[SPLIT] // BLOCK + 2
+    for part in range(sides.size[PARTS]):
+        sides.hits[part] = sides.cast[part, h]
+    add_up(sides)
+    for line in range(last - 1):
+        # Lines end at the change, blocks of the rows do not: the first line of a labeler holds only a part of it.
+        rows = 0 if line < begin else split % BLOCK if line == begin else BLOCK
+        totals[line + 1, TRIES, 0] = totals[line, TRIES, 0] + rows
+    totals[last, TRIES, 0] = totals[last - 1, TRIES, 0] + sides.size[ROWS] - split
+    sides.size[BEGIN] = begin
+    moved, _ = compare_totals(sides)
+    sides.size[BEGIN] = 0
+    return moved
+
+
+@inner
+def compare_agreement(h: int, judges: bool, sides: Sides) -> tuple[float, float]:
+    """Return how far the agreement of a labeler with most of the others moved; it may be one of the judges.
+
+    Over all rows, and inside each class that the others vote for, added up as Cochran, Mantel and Haenszel do. A rate
+    inside a class is that of the rows on which the labeler votes as most of the others do, among those that count.
+    """
+    none, strata, votes = np.uint64(0), sides.strata, sides.votes
+    strata[:] = 0.0
+    for part in range(sides.size[PARTS]):
+        margins, side = sides.margins[part], 0 if part < sides.size[BEFORE] else 1
+        sole, leading, hits, tries = margins[SOLE], none, none, none
+        for c in range(votes.shape[1]):
+            leading |= votes[part, c, h] & sides.leads[part, c]
+        # A judge's own vote is taken out of the count, see `flag_rows`.
+        lone, shared = (margins[CLOSE], margins[TIED]) if judges else (none, none)
+        for c in range(votes.shape[1]):
+            mine, lead = votes[part, c, h], sides.leads[part, c]
+            right = mine & lead & sole & ~lone
+            counted = right | (lead & ~mine & ((sides.cast[part, h] & sole) | (leading & shared)))
+            hits |= right
+            tries |= counted
+            strata[c % SHARES, HITS, side] += count_bits(right)
+            strata[c % SHARES, TRIES, side] += count_bits(counted)
+        sides.hits[part], sides.tries[part] = hits, tries
+    add_up(sides)
+    overall, width = compare_totals(sides)
+    n_before, n_after = 0.0, 0.0
+    for c in range(strata.shape[0]):
+        n_before += strata[c, TRIES, 0]
+        n_after += strata[c, TRIES, 1]
+    n_before, n_after = max(n_before, 1.0), max(n_after, 1.0)
+    top, variance = 0.0, 0.0
+    for c in range(strata.shape[0]):
+        b, a = strata[c, HITS, 0], strata[c, HITS, 1]
+        big, m = strata[c, TRIES, 0], strata[c, TRIES, 1]
+        # Where a class has all but gone, or has just come, rows that seem to be of it are mistakes of the others.
+        if big * n_after <= MOST_TIMES * m * n_before and m * n_before <= MOST_TIMES * big * n_after:
+            both = max(m + big, 2.0)
+            rate = (a + b) / both
+            top += (a * big - b * m) / both
+            variance += m * big * rate * (1.0 - rate) / (both - 1.0)
+    return overall, top / math.sqrt(variance * width) if variance > 0.0 else 0.0
+
+
+@inner
+def name_labelers(required: float, sides: Sides, moved: Moves) -> None:
+    """Fill in the labelers whose agreement with the judges changed, the clearest first, out of those that wait."""
+    judges, waiting, sizes, place, n_judges, n_waiting = moved.judges, moved.waiting, moved.sizes, 0, 0, 0
+    for h in range(judges.shape[0]):
+        n_judges += judges[h]
+        n_waiting += waiting[h]
+    while n_waiting > 0 and n_judges >= 2:
+        find_majorities(judges, sides)
+        largest = 0.0
+        for h in range(judges.shape[0]):
+            sizes[h] = 0.0  # below 0 for a fall
+            if waiting[h]:
+                overall, inside = compare_agreement(h, judges[h], sides)
+                if overall * inside > 0.0:
+                    sizes[h] = overall if abs(overall) < abs(inside) else inside
+                largest = max(largest, abs(sizes[h]))
+        if largest < required:
+            return
+        # Labelers whose change is nearly as clear are named together; of three or fewer, each depends on the others.
+        least, alone = max(required, TOGETHER * largest), n_judges <= 3
+        while largest >= least:
+            for h in range(judges.shape[0]):
+                if abs(sizes[h]) == largest:
+                    moved.order[place], moved.agreement[place] = h, sizes[h]
+                    place += 1
+                    n_waiting -= 1
+                    n_judges -= judges[h]
+                    waiting[h], judges[h], sizes[h] = False, False, 0.0
+                    break
+            largest = 0.0
+            for h in range(0 if alone else judges.shape[0]):
+                largest = max(largest, abs(sizes[h]))
+
+
+@inner
+def describe(sides: Sides, moved: Moves) -> None:
+    """Count votes and leading classes on either side; the majority is that of all labelers."""
+    moved.votes[:] = 0
+    moved.leads[:] = 0
+    for part in range(max(0, sides.size[BEFORE] - SIDE_ROWS // BLOCK), sides.size[PARTS]):
+        side = 0 if part < sides.size[BEFORE] else 1
+        for h in range(moved.votes.shape[1]):
+            moved.votes[side, h] += count_bits(sides.cast[part, h])
+        for c in range(moved.leads.shape[1]):
+            moved.leads[side, c] += count_bits(sides.leads[part, c] & sides.margins[part, SOLE])
 
 
 @jit
-def compare_sides(totals: Ints, begin: Ints, moved: Floats, spreads: Floats) -> None:
-    """Compare the rows since the change with those before it, for each column of running totals; see `deviates`."""
-    change = totals.shape[0] - 2
-    for column in range(totals.shape[2]):
-        hits_before, tries_before = totals[change, HITS, column], totals[change, TRIES, column]
-        hits = totals[change + 1, HITS, column] - hits_before
-        tries = totals[change + 1, TRIES, column] - tries_before
-        spreads[column] = spread(totals, column, begin[column] + 1, change, 1, 1.0)
-        moved[column] = 0.0
-        # The detector has seen enough votes; after the very row of the change there may be few, and still clear.
-        if tries > 0 and tries_before >= LEAST:
-            size = math.sqrt(max(0.0, surprise(hits, tries, hits_before, tries_before)) / spreads[column])
-            moved[column] = size if hits * tries_before > hits_before * tries else -size
+def compare_all(rows: Codes, kind: int, member: int, change: int, sides: Sides, moved: Moves) -> tuple[int, int, int]:
+    """Find the row of a change in a statistic, and what moved there; return what `locate` does."""
+    n_rows, n = rows.shape
+    about, first, last = 0, 0, 0
+    for turn in range(2):  # as blocks, to find the row of the change; then on either side of it
+        sides.size[SPLIT] = about
+        pack_sides(rows, sides)
+        find_majorities(moved.everyone, sides)
+        if turn == 0:
+            flag_parts(kind, member, sides)
+            for t in range(n_rows):
+                bit = np.uint64(t % BLOCK)
+                sides.flags[HITS, t] = (sides.hits[t // BLOCK] >> bit) & np.uint64(1) != 0
+                sides.flags[TRIES, t] = (sides.tries[t // BLOCK] >> bit) & np.uint64(1) != 0
+            about, first, last = locate(sides.flags[HITS], sides.flags[TRIES], change)
+    describe(sides, moved)
+    for s in range(moved.kind.shape[0]):
+        flag_parts(moved.kind[s], moved.member[s], sides)
+        add_up(sides)
+        size, _ = compare_totals(sides)
+        moved.panel[s] = abs(size)
+    present, steady = 0, 0
+    for h in range(n):
+        t = 0
+        while t < n_rows and rows[t, h] < 0:
+            t += 1
+        moved.begin[h], moved.waiting[h] = t // BLOCK, t < about  # others joined later, which is no drift
+        present += t < about
+        moved.order[h] = -1
+    moved.size[0] = present
+    required = find_deviate(NAMED / max(1, present))
+    for h in range(n):
+        # A labeler that joined in these rows is judged since then.
+        size = compare_coverage(h, moved.begin[h], sides) if moved.waiting[h] else 0.0
+        moved.coverage[h] = size if abs(size) >= required else 0.0
+        moved.judges[h] = moved.waiting[h] and abs(size) < required
+        steady += moved.judges[h]
+    for h in range(n if steady < 2 else 0):
+        moved.judges[h] = moved.waiting[h]
+    name_labelers(required, sides, moved)
+    return about, first, last
+
+
+@jit
+def compare_pairs(labelers: Ints, sides: Sides, moved: Floats) -> None:
+    """Fill in how far the agreement of each labeler with each of these ones moved (those, all labelers)."""
+    for line in range(labelers.shape[0]):
+        h = labelers[line]
+        for j in range(moved.shape[1]):
+            for part in range(sides.size[PARTS]):
+                alike = np.uint64(0)
+                for c in range(sides.votes.shape[1]):
+                    alike |= sides.votes[part, c, h] & sides.votes[part, c, j]
+                sides.hits[part], sides.tries[part] = alike, sides.cast[part, h] & sides.cast[part, j]
+            add_up(sides)
+            moved[line, j], _ = compare_totals(sides)

@@ -25,10 +25,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from driftvote.arrays import Bools, Codes, Ints
 from driftvote.core.jit import inner, jit
+from driftvote.core.state import Words
 from driftvote.drift import events
 
 BLOCK = 64
@@ -51,8 +51,6 @@ SOLE, TIED, CLOSE = 0, 1, 2
 HITS, TRIES = 0, 1
 """Places in the middle axis of running totals."""
 
-Words = npt.NDArray[np.uint64]
-
 
 class Statistics(NamedTuple):
     """The statistics of a panel, in the order in which they are compared."""
@@ -74,18 +72,6 @@ def list_statistics(n_labelers: int, n_classes: int) -> Statistics:
     shares = 1 if n_classes == 2 else min(n_classes, SHARES)  # of two classes, the share of one says all
     kind = [AGREEMENT, COVERAGE] * n_labelers + [BALANCE] * shares
     return Statistics(np.array(kind), np.concatenate([np.repeat(np.arange(n_labelers), 2), np.arange(shares)]))
-
-
-@inner
-def count_bits(word: Any) -> int:
-    """Return how many bits of a word are set."""
-    x = word - ((word >> np.uint64(1)) & np.uint64(0x5555555555555555))
-    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    x += x >> np.uint64(8)
-    x += x >> np.uint64(16)
-    x += x >> np.uint64(32)
-    return int(x & np.uint64(127))
 
 
 @inner
@@ -188,7 +174,7 @@ def surprise(hits: int, tries: int, hits_before: int, tries_before: int) -> floa
     return 2.0 * nats
 
 
-@jit
+@inner
 def spread(totals: Ints, column: int, first: int, change: int, span: int, prior: float) -> float:
     """Return how much stretches of up to `span` blocks vary before the change, against coins of the same rate.
 
@@ -216,6 +202,18 @@ def spread(totals: Ints, column: int, first: int, change: int, span: int, prior:
     return ratio
 
 
+def _find_deviate(probability: float) -> float:
+    """Return the normal deviate that is exceeded, on either side, with this probability."""
+    low, high = 0.0, 40.0
+    for _ in range(80):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if math.erfc(middle / math.sqrt(2.0)) > probability else (low, middle)
+    return high
+
+
+find_deviate = inner(_find_deviate)
+
+
 @lru_cache(maxsize=256)
 def normal_deviate(probability: float) -> float:
     """Return the normal deviate that is exceeded, on either side, with this probability.
@@ -223,8 +221,4 @@ def normal_deviate(probability: float) -> float:
     >>> round(normal_deviate(0.05), 3)
     1.96
     """
-    low, high = 0.0, 40.0
-    for _ in range(80):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if math.erfc(middle / math.sqrt(2.0)) > probability else (low, middle)
-    return high
+    return _find_deviate(probability)

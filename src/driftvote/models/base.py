@@ -476,7 +476,7 @@ class LabelModel:
             if self._rule.restarts:
                 moved = [change for change in changes if change.kind in LABELER_KINDS]
                 engine.add_floors([Floor(change.row + 1, change.settled) for change in moved])
-        labeled = engine.label(codes, draws, verified)
+        labeled = engine.label(codes, draws, verified, self.n_jobs)
         stream.roster, stream.engine = roster, engine
         if batch.ids is not None and self._estimator.learns_from_verified:
             stream.ids.add(first, batch.ids[part])
@@ -1115,9 +1115,8 @@ class LabelModel:
 
 def _estimate_accuracies(estimator: Estimator, n_classes: int, diluted: bool, rows: Codes) -> AccuracyEstimate:
     """Return the accuracies of the labelers by these rows alone, for a drift event."""
-    accuracies = estimate_rows(estimator, rows, n_classes, diluted).accuracies[0]
     assert estimator.bands is not None
-    return AccuracyEstimate.of_rows(accuracies, rows, n_classes, diluted, estimator.bands)
+    return AccuracyEstimate.of_fit(estimate_rows(estimator, rows, n_classes, diluted), diluted, estimator.bands)
 
 
 def _check_names(header: dict[str, Any], field: str) -> tuple[str, ...]:

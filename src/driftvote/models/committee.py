@@ -308,7 +308,7 @@ class CommitteeEngine:
 
     # -- rows ----------------------------------------------------------------------------------
 
-    def label(self, rows: Codes, draws: Floats, verified: Ints = NO_CLASSES) -> Labeled:
+    def label(self, rows: Codes, draws: Floats, verified: Ints = NO_CLASSES, n_jobs: int = 1) -> Labeled:
         """Learn from each row, then label it."""
         parts: list[Estimates] = []
         certificates, searches = [self.certificate], np.empty(len(rows), np.int64)

@@ -543,7 +543,7 @@ class Step:
     >>> step.label, step.window
     ('safe', 1)
     >>> step
-    Step(label='safe', probability=0.675, window=1, n_votes=3)
+    Step(label='safe', probability=0.658, window=1, n_votes=3)
     """
 
     __slots__ = ("_row", "_stream")

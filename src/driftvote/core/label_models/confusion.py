@@ -17,7 +17,7 @@ from driftvote import settings as checks
 from driftvote.arrays import Codes, Floats, Ints
 from driftvote.core.jit import inner, summing
 from driftvote.core.label_models.interface import KERNELS, SHARES, Estimator, always_follow, tables_fit
-from driftvote.core.patterns import Patterns, find_patterns, new_patterns, start_from_majority
+from driftvote.core.patterns import FEW_CLASSES, Patterns, find_patterns, new_patterns, start_from_majority
 from driftvote.core.state import StreamState, vote_of
 from driftvote.core.voting import add_majority, count_votes, pick_likeliest, to_probabilities
 from driftvote.errors import SettingError
@@ -27,7 +27,7 @@ EVEN_STEPS = 4  # first steps with all classes as likely: a lopsided majority mu
 SMOOTHING = 4.0  # rows' worth of "right 7 times in 10", for each labeler and class
 PRIOR_SKILL = 0.7
 BALANCE_ROWS = 5.0  # rows' worth of "all classes as likely"
-FEW_CLASSES = 16  # up to so many, votes are counted class by class, several patterns at once
+MOST_FACTORS = 48  # labelers whose votes are multiplied: of each, odds are below exp(14), and numbers end at exp(709)
 SETTLED = 2e-3  # no probability moves by more: the fit is done
 
 
@@ -60,31 +60,17 @@ class EmRoom(NamedTuple):
     patterns: Patterns
     cast: Floats  # (labelers, classes + 1): votes for each class, and all of them
     counts: Floats  # (labelers, classes, classes + 1): the same by the class of the rows
-    logs: Floats  # (labelers, classes, classes + 1): see `compare_classes`
+    odds: Floats  # (labelers, classes, classes + 1): see `compare_classes`
     none: Floats  # empty: every vote counts alike
 
 
 class EmTables(NamedTuple):
-    """Logarithms of a fit, taken once for all rows that it labels; and room for a fit."""
+    """Logarithms of a fit, taken once for all rows that it labels."""
 
     logs: Floats  # (labelers, classes, classes + 1): what a vote, or an abstention, adds to the score of each class
     start: Floats  # (2, classes): what the class balance adds, and the abstention of all labelers
     active: Ints  # (1,): labelers that vote at all
     ready: Ints  # (1,)
-    room: EmRoom
-
-
-@inner
-def count_cast(patterns: Patterns, cast: Floats) -> None:
-    """Fill in the votes of each labeler for each class, and in the last column all of them."""
-    codes, rows, last = patterns.codes, patterns.rows, cast.shape[1] - 1
-    for h in range(cast.shape[0]):
-        for v in range(last + 1):
-            cast[h, v] = 0.0
-        for q in range(patterns.size[0]):
-            if codes[h, q] > 0:
-                cast[h, codes[h, q] - 1] += rows[q]
-                cast[h, last] += rows[q]
 
 
 @summing
@@ -104,6 +90,20 @@ def sum_first(values: Floats, count: int) -> float:
     for q in range(count):
         total += values[q]
     return total
+
+
+@inner
+def count_cast(patterns: Patterns, cast: Floats) -> None:
+    """Fill in the votes of each labeler for each class, and in the last column all of them."""
+    codes, rows, last, size = patterns.codes, patterns.rows, cast.shape[1] - 1, patterns.size[0]
+    for h in range(cast.shape[0]):
+        for v in range(last + 1):
+            cast[h, v] = sum_where(rows, codes[h], v + 1, size) if v < last and last <= FEW_CLASSES else 0.0
+        for q in range(size if last > FEW_CLASSES else 0):
+            if codes[h, q] > 0:
+                cast[h, codes[h, q] - 1] += rows[q]
+        for v in range(last):
+            cast[h, last] += cast[h, v]
 
 
 @inner
@@ -196,78 +196,116 @@ def take_logs(theta: Floats, votes: Ints, logs: Floats, absent: Floats) -> int:
 
 
 @inner
-def compare_classes(settings: EmSettings, cast: Floats, worth: Floats, theta: Floats, logs: Floats) -> None:
-    """Fill in what each vote, or abstention (first), adds to the score of each class beyond that of the first class."""
-    n_classes = theta.shape[1]
+def compare_classes(settings: EmSettings, cast: Floats, worth: Floats, theta: Floats, odds: Floats) -> None:
+    """Fill in how much likelier each vote makes each class than the first class; first, the log of that for silence.
+
+    For more than MOST_FACTORS labelers, whose product would leave the range of numbers, all of it is logs.
+    """
+    n_classes, logs = theta.shape[1], theta.shape[0] > MOST_FACTORS
     for h in range(theta.shape[0]):
-        often = worth[h] if worth.shape[0] > 0 else 1.0
-        odds = often * math.log(theta[h, 0, 0] / theta[h, 0, 1]) if settings.pooled else 0.0
+        right = theta[h, 0, 0] / theta[h, 0, 1] if settings.pooled else 1.0
+        if worth.shape[0] > 0 and worth[h] != 1.0:
+            right = math.exp(worth[h] * math.log(right))
         for c in range(1, n_classes):
-            logs[h, c, 0] = 0.0
+            odds[h, c, 0] = 0.0
             if settings.silence and cast[h, n_classes] > 0.0:  # of one that never votes, silence says nothing
-                logs[h, c, 0] = math.log(theta[h, c, n_classes] / theta[h, 0, n_classes])
+                odds[h, c, 0] = math.log(theta[h, c, n_classes] / theta[h, 0, n_classes])
             for v in range(n_classes):
-                if settings.pooled:
-                    logs[h, c, v + 1] = odds if v == c else -odds if v == 0 else 0.0
-                elif cast[h, v] > 0.0:
-                    logs[h, c, v + 1] = often * math.log(theta[h, c, v] / theta[h, 0, v])
+                said = right if v == c else 1.0 / right if v == 0 else 1.0
+                if not settings.pooled:
+                    said = theta[h, c, v] / theta[h, 0, v] if cast[h, v] > 0.0 else 1.0
+                odds[h, c, v + 1] = math.log(said) if logs else said
+
+
+@summing
+def multiply_votes(one: float, two: float, codes: Any, size: int, scores: Floats) -> None:
+    """Multiply scores by what a labeler's vote for the first or the second class says; of two classes."""
+    for q in range(size):
+        scores[q] *= two if codes[q] == 2 else (one if codes[q] == 1 else 1.0)
 
 
 @inner
-def add_scores(said: Floats, codes: Any, size: int, quiet: Floats, scores: Floats) -> None:
-    """Add what a labeler says on each pattern to the scores; `said` is a line of `compare_classes`."""
-    absent = said[0]
-    if absent != 0.0:
+def score_patterns(settings: EmSettings, start: float, patterns: Patterns, c: int, odds: Floats) -> None:
+    """Fill in how much likelier each pattern makes class `c` than the first class; logs for many labelers."""
+    scores, majority, size, n = patterns.work[c], patterns.majority, patterns.size[0], odds.shape[0]
+    pull, logs, plain = settings.pull, n > MOST_FACTORS, True
+    for h in range(n if patterns.size[2] > 0 else 0):
+        plain = plain and odds[h, c, 0] == 0.0
+    if plain:
+        first = math.log(start) if logs else start
         for q in range(size):
-            weight = quiet[q]
-            scores[q] += absent * weight if codes[q] == 0 else 0.0
-    if said.shape[0] == 3:  # the compiler does this for several patterns at once, but a table look-up one by one
-        one, two = said[1], said[2]
-        for q in range(size):
-            scores[q] += two if codes[q] == 2 else (one if codes[q] == 1 else 0.0)
+            scores[q] = first
     else:
         for q in range(size):
-            if codes[q] > 0:
-                scores[q] += said[codes[q]]
+            scores[q] = math.log(start)
+        for h in range(n):
+            absent = odds[h, c, 0]
+            if absent != 0.0:
+                for q in range(size):
+                    scores[q] += absent * patterns.quiet[q] if patterns.codes[h, q] == 0 else 0.0
+        for q in range(0 if logs else size):
+            scores[q] = math.exp(scores[q])
+    if pull > 0.0:
+        more, less = math.exp(pull), math.exp(-pull)
+        for q in range(size):
+            ahead = majority[c, q] - majority[0, q]
+            if logs:
+                scores[q] += pull * ahead
+            elif ahead != 0.0:
+                scores[q] *= more if ahead == 1.0 else less if ahead == -1.0 else math.exp(pull * ahead)
+    for h in range(n):
+        codes = patterns.codes[h]
+        if odds.shape[1] == 2 and not logs:
+            multiply_votes(odds[h, c, 1], odds[h, c, 2], codes, size, scores)
+        else:
+            for q in range(size):
+                if codes[q] > 0:
+                    said = odds[h, c, codes[q]]
+                    scores[q] = scores[q] + said if logs else scores[q] * said
+
+
+@summing
+def share_class(scores: Floats, totals: Floats, rows: Floats, post: Floats, size: int) -> float:
+    """Turn the scores of a class into its probabilities, then into these times rows; return how many have moved."""
+    moved = 0.0
+    for q in range(size):
+        share = scores[q] / totals[q]
+        moved += 1.0 if abs(share - post[q]) >= SETTLED else 0.0
+        post[q] = share
+        scores[q] = share * rows[q]
+    return moved
 
 
 @inner
-def expect(settings: EmSettings, even: bool, patterns: Patterns, logs: Floats, balance: Floats) -> float:
-    """E step: fill in the classes' probabilities, and `work` with them times rows; return the largest change.
+def expect(settings: EmSettings, even: bool, patterns: Patterns, odds: Floats, balance: Floats) -> float:
+    """E step: fill in the classes' probabilities, and `work` with them times rows; return how many have moved.
 
-    Verified rows keep their class.
+    Verified rows keep their class. Of two classes, only the second is filled in: the first has the rest.
     """
-    rows, majority, post, work, size = patterns.rows, patterns.majority, patterns.post, patterns.work, patterns.size[0]
-    n_classes = post.shape[0]
+    work, totals, size = patterns.work, patterns.totals, patterns.size[0]
+    n_classes = work.shape[0]
     for c in range(1, n_classes):
-        start = 0.0 if even else math.log(balance[c] / balance[0])
+        score_patterns(settings, 1.0 if even else balance[c] / balance[0], patterns, c, odds)
+    for q in range(size):
+        work[0, q] = totals[q] = 1.0
+    if odds.shape[0] > MOST_FACTORS:
         for q in range(size):
-            work[c, q] = start + settings.pull * (majority[c, q] - majority[0, q])
-        for h in range(logs.shape[0]):
-            add_scores(logs[h, c], patterns.codes[h], size, patterns.quiet, work[c])
-    change = 0.0
-    for q in range(size):  # no branch depends on the scores: they would be mispredicted half of the time
-        known = patterns.truth[q] >= 0
-        if n_classes == 2:
-            less = math.exp(-abs(work[1, q]))
-            more = 1.0 / (1.0 + less)
-            share = more if work[1, q] >= 0.0 else less * more
-            share = post[1, q] if known else share
-            change = max(change, abs(share - post[1, q]))
-            post[0, q], post[1, q], work[1, q] = 1.0 - share, share, share * rows[q]
-            continue
-        best = 0.0
-        for c in range(1, n_classes):
-            best = max(best, work[c, q])
-        total = 0.0
-        for c in range(n_classes):
-            work[c, q] = math.exp(work[c, q] - best if c > 0 else -best)
-            total += work[c, q]
-        for c in range(n_classes):
-            share = post[c, q] if known else work[c, q] / total
-            change = max(change, abs(share - post[c, q]))
-            post[c, q], work[c, q] = share, share * rows[q]
-    return change
+            best = 0.0
+            for c in range(1, n_classes):
+                best = max(best, work[c, q])
+            for c in range(n_classes):
+                work[c, q] = math.exp(work[c, q] - best if c > 0 else -best)
+            totals[q] = work[0, q]
+    for c in range(1, n_classes):
+        for q in range(size):
+            totals[q] += work[c, q]
+    moved = 0.0
+    for c in range(1 if n_classes == 2 else 0, n_classes):
+        for q in range(size if patterns.size[1] > 0 else 0):
+            if patterns.truth[q] >= 0:
+                work[c, q] = totals[q] if patterns.truth[q] == c else 0.0
+        moved += share_class(work[c], totals, patterns.rows, patterns.post[c], size)
+    return moved
 
 
 @inner
@@ -287,10 +325,7 @@ def doubt_lone_votes(patterns: Patterns) -> None:
     """
     n_classes = patterns.post.shape[0]
     for q in range(patterns.size[0]):
-        votes = 0
-        for h in range(patterns.codes.shape[0]):
-            votes += patterns.codes[h, q] > 0
-        if votes == 1 and patterns.truth[q] < 0:
+        if patterns.votes[q] == 1.0 and patterns.truth[q] < 0:
             for c in range(n_classes):
                 share = PRIOR_SKILL if patterns.majority[c, q] > 0.0 else (1.0 - PRIOR_SKILL) / (n_classes - 1)
                 patterns.post[c, q], patterns.work[c, q] = share, share * patterns.rows[q]
@@ -304,7 +339,7 @@ def run_em(
     cast: Floats,
     worth: Floats,
     counts: Floats,
-    logs: Floats,
+    odds: Floats,
     fit: EmFit,
 ) -> None:
     """Fit the tables from the majority vote; `counts` become the votes by class that the fit ends with."""
@@ -313,12 +348,12 @@ def run_em(
     if settings.pooled:
         doubt_lone_votes(patterns)
     count_by_class(patterns, total, cast, counts, mass)
-    step, change = 0, 1.0
-    while step < settings.steps and (change >= SETTLED or step <= settings.even_steps):
+    step, moved = 0, 1.0
+    while step < settings.steps and (moved > 0.0 or step <= settings.even_steps):
         maximise(settings, total, cast, counts, mass, fit)
-        compare_classes(settings, cast, worth, fit.theta, logs)
+        compare_classes(settings, cast, worth, fit.theta, odds)
         even = settings.estimated and step < settings.even_steps
-        change = expect(settings, even, patterns, logs, fit.balance)
+        moved = expect(settings, even, patterns, odds, fit.balance)
         count_by_class(patterns, total, cast, counts, mass)
         step += 1
     for h in range(cast.shape[0]):
@@ -334,14 +369,11 @@ def run_em(
 @inner
 def weigh_silence(patterns: Patterns, cast: Floats) -> None:
     """Fill in the weight of each abstention of a pattern."""
-    n, last, active = patterns.codes.shape[0], cast.shape[1] - 1, 0
-    for h in range(n):
+    last, active = cast.shape[1] - 1, 0
+    for h in range(cast.shape[0]):
         active += cast[h, last] > 0.0
     for q in range(patterns.size[0]):
-        votes = 0
-        for h in range(n):
-            votes += patterns.codes[h, q] > 0
-        patterns.quiet[q] = silence_weight(active, votes)
+        patterns.quiet[q] = silence_weight(active, int(patterns.votes[q]))
 
 
 @inner
@@ -376,14 +408,23 @@ def select_fit(settings: EmSettings, fits: EmFit, place: int) -> EmFit:
     )
 
 
-def fit_window(settings: EmSettings, state: StreamState, level: int, window: int, tables: EmTables, fit: EmFit) -> None:
+def fit_window(
+    settings: EmSettings,
+    state: StreamState,
+    level: int,
+    window: int,
+    begun: bool,
+    room: EmRoom,
+    tables: EmTables,
+    fit: EmFit,
+) -> None:
     """Fit the last `window` rows."""
-    room, n = tables.room, fit.theta.shape[0]
+    n = fit.theta.shape[0]
     total = find_patterns(state, window, room.patterns)
     start_from_majority(room.patterns)
     count_cast(room.patterns, room.cast)
     weigh_silence(room.patterns, room.cast)
-    run_em(settings, room.patterns, total, room.cast, room.none, room.counts, room.logs, fit)
+    run_em(settings, room.patterns, total, room.cast, room.none, room.counts, room.odds, fit)
     for h in range(n):
         fit.votes[h] = state.sums[level, state.sums.shape[1] - n + h]
     fit.window[0] = window
@@ -397,9 +438,7 @@ def fill_tables(settings: EmSettings, fit: EmFit, tables: EmTables) -> None:
     tables.ready[0] = 1
 
 
-def label_row(
-    settings: EmSettings, fit: EmFit, tables: EmTables, row: Codes, draw: float, support: Ints, proba: Floats
-) -> int:
+def label_row(settings: EmSettings, tables: EmTables, row: Codes, draw: float, support: Ints, proba: Floats) -> int:
     """Return the label of one row: the likeliest class, but never another one than all its votes agree on."""
     votes = count_votes(row, support)
     score_row(tables.logs, tables.start, tables.active[0], settings.pull, row, support, votes, proba)
@@ -465,8 +504,11 @@ class EmEstimator(Estimator):
             start=np.empty((2, n_classes)),
             active=np.zeros(1, np.int64),
             ready=np.zeros(1, np.int64),
-            room=new_room(n_labelers, n_classes),
         )
+
+    def new_room(self, n_labelers: int, n_classes: int) -> Any:
+        """Return room for the work of a fit."""
+        return new_room(n_labelers, n_classes)
 
     def newcomer(self, n_classes: int) -> dict[str, float]:
         """Return what a fit says about a labeler that joined later."""

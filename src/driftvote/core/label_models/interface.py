@@ -54,19 +54,27 @@ def fit_period(rows: int, refresh: int, per_window: int) -> int:
 
 KERNELS = KernelTable()
 select_fit = KERNELS.function("select_fit")  # (settings, fits, place) -> one fit of a table
-fit_window = KERNELS.function("fit_window")  # (settings, state, level, window, tables, fit): fit the last `window` rows
+# (settings, state, level, window, begun, room, tables, fit): fit the last `window` rows; `begun` by
+# `follows_agreements`
+fit_window = KERNELS.function("fit_window")
 fill_tables = KERNELS.function("fill_tables")  # (settings, fit, tables): prepare to label rows by the fit
-follows_agreements = KERNELS.function("follows_agreements")  # (settings, fit) -> whether the window rule counts
-label_row = KERNELS.function("label_row")  # (settings, fit, tables, row, draw, support, proba) -> class code or -1
+# (settings, state, level, window, room, fit) -> 1 if the window rule counts: begins the fit that tells
+follows_agreements = KERNELS.function("follows_agreements")
+# (settings, tables, row, draw, support, proba) -> class code or -1
+label_row = KERNELS.function("label_row", inline=True)
 
 
-def always_follow(settings: Any, fit: Any) -> int:
+def always_follow(settings: Any, state: Any, level: int, window: int, room: Any, fit: Any) -> int:
     """The kernel `follows_agreements` of label models that leave the window to the rule."""
     return 1
 
 
 SHARES = (-1e-9, 1.0 + 1e-9)
 """The range of shares and probabilities, with room for rounding."""
+
+
+NO_ROOM: Floats = np.empty(0)
+"""Room for fits that need none."""
 
 
 class Estimator(ABC):
@@ -99,6 +107,10 @@ class Estimator(ABC):
     def new_tables(self, settings: Any, n_labelers: int) -> Any:
         """Return room for what `fill_tables` prepares for labeling; its field `ready` (1) is 0 until then."""
 
+    def new_room(self, n_labelers: int, n_classes: int) -> Any:
+        """Return room for the work of a fit; most that read sums only need none."""
+        return NO_ROOM
+
     @abstractmethod
     def accuracies(self, settings: Any, fits: Any) -> Floats:
         """Return the accuracy of each labeler when it votes: fits x labelers."""
@@ -111,7 +123,7 @@ class Estimator(ABC):
     def vote_weights(self, settings: Any, fits: Any, places: Ints, rows: Codes) -> Floats:
         """Return the log-odds that each vote added to its class on its row; `places` says which fit labeled it."""
 
-    def tell(self, tables: Any, numbers: Ints, named: Ints, right: Floats, classes: Ints) -> None:  # noqa: B027
+    def tell(self, room: Any, numbers: Ints, named: Ints, right: Floats, classes: Ints) -> None:  # noqa: B027
         """Give fits verified rows that count wherever they stand in the stream; most label models do not use them."""
 
     def newcomer(self, n_classes: int) -> dict[str, float]:

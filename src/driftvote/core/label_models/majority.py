@@ -38,7 +38,14 @@ def select_fit(settings: MajoritySettings, fits: MajorityFit, place: int) -> Maj
 
 
 def fit_window(
-    settings: MajoritySettings, state: StreamState, level: int, window: int, tables: MajorityTables, fit: MajorityFit
+    settings: MajoritySettings,
+    state: StreamState,
+    level: int,
+    window: int,
+    begun: bool,
+    room: Floats,
+    tables: MajorityTables,
+    fit: MajorityFit,
 ) -> None:
     """Count the votes of the window."""
     n = fit.votes.shape[0]
@@ -53,13 +60,7 @@ def fill_tables(settings: MajoritySettings, fit: MajorityFit, tables: MajorityTa
 
 
 def label_row(
-    settings: MajoritySettings,
-    fit: MajorityFit,
-    tables: MajorityTables,
-    row: Codes,
-    draw: float,
-    support: Ints,
-    proba: Floats,
+    settings: MajoritySettings, tables: MajorityTables, row: Codes, draw: float, support: Ints, proba: Floats
 ) -> int:
     """Return the majority of one row and fill in the shares of the votes."""
     return majority_row(row, draw, support, proba)

@@ -35,7 +35,6 @@ from driftvote.core.jit import inner, jit
 from driftvote.core.label_models.confusion import (
     BALANCE_ROWS,
     EVEN_STEPS,
-    SETTLED,
     STEPS,
     EmEstimator,
     EmFit,
@@ -48,24 +47,26 @@ from driftvote.core.label_models.confusion import (
     log_ratios,
     new_room,
     run_em,
-    score_row,
+    silence_weight,
     start_em,
     sum_first,
-    take_logs,
     weigh_silence,
 )
 from driftvote.core.label_models.interface import KERNELS
 from driftvote.core.label_models.interface import fill_tables as fill
 from driftvote.core.label_models.interface import select_fit as select
 from driftvote.core.patterns import find_patterns, start_from_majority
-from driftvote.core.state import Classes, StreamState, n_pairs_of
-from driftvote.core.voting import add_majority, count_votes, largest, pick_likeliest
+from driftvote.core.state import Classes, StreamState, vote_of
+from driftvote.core.voting import add_majority, count_votes, largest, pick_likeliest, to_probabilities
 
 MEMBERS = ("majority", "one_coin", "one_coin_balance", "confusion", "confusion_plain", "cautious")
 """Majority; one accuracy for each labeler with even classes, and with the class balance estimated; confusion tables
 that begin with even classes, and that begin with the majority's; confusion tables close to the majority."""
 ONE_COIN, ONE_COIN_BALANCE, CONFUSION, CONFUSION_PLAIN, CAUTIOUS = range(5)
 """Places of the members that are fitted; the majority needs no fit."""
+
+NOISE = 5
+"""Place of what chance leaves unexplained, after the misfits of the majority and of four members."""
 
 ONE_EVIDENCE = (
     3.0  # each of two members: if they explain all of the agreements, they outvote the others by three to two
@@ -78,9 +79,9 @@ SURELY = 2.0  # standard errors by which a pair must agree beyond chance before 
 CAUTION = 2.0  # weight of the cautious member, which fails hardly anywhere, over that of any other one
 RECENT_PART = 16  # of a window, the latest such part tells the class balance: the rows since the fit before
 RECENT_ROWS = 256  # at least so many: a share of them is known to within 0.03
-MORE_VOTES = (
-    0.5  # beyond those of a row, cast half by the mixture, half by chance: one vote is not certain, many nearly
-)
+SHARED = 0.02  # share of disagreements that is missing where errors count as shared: ten votes are then worth 8.5
+CHANCE_VOTES = 0.25  # beyond those of a row, cast by chance: one vote is not certain, many nearly
+MIXTURE_VOTES = 0.05  # the same, cast by the mixture: it orders rows whose votes are alike, and hardly moves them
 OVERRULED_PART = 0.5  # of the way to the mixture's own probabilities, where it overrules the votes: it is often wrong
 CAUTIOUS_STEPS = 4  # steps from the majority that the cautious member takes
 ANSWERS = 64  # verified rows of a window, the latest ones, that move weights and probabilities
@@ -110,7 +111,8 @@ class MixtureFit(NamedTuple):
     weights: Floats  # (members,): their sum is 1
     free: Floats  # (members,): the weights that the votes alone give
     answers: Classes  # (ANSWERS, members + 1): what members name on verified rows in dispute, and the verified class
-    explained: Floats  # (3,): shares of the agreements' misfit: noise, by one accuracy, by an accuracy for each class
+    explained: Floats  # (4,): shares of the agreements' misfit: noise, by one accuracy, by an accuracy for each class;
+    # and how far errors are independent, from 0 to 1: see `weigh_members`
     worth: Floats  # (labelers,): how much a vote counts for the members with one accuracy: 1, or less for a copy
     accuracy: Floats  # (labelers,): on the rows where the labeler votes
     votes: Ints  # (labelers,): votes in the window
@@ -118,22 +120,32 @@ class MixtureFit(NamedTuple):
 
 
 class MixtureTables(NamedTuple):
-    """Logarithms of the members' fits, taken once for all rows that they label."""
+    """What labeling needs of a fit; logarithms are taken once for all rows that it labels."""
 
-    logs: Floats  # (fitted members, labelers, classes, classes + 1)
-    start: Floats  # (fitted members, 2, classes)
-    active: Ints  # (1,)
+    logs: Floats  # (labelers, classes + 1, fitted members x classes): of votes, the last line of abstaining
+    start: Floats  # (2, fitted members x classes): of the class balance, and of all labelers abstaining
+    active: Ints  # (1,): labelers that vote at all
+    weights: Floats  # (members,): see `MixtureFit`, as the next two
+    answers: Classes
+    explained: Floats
+    scores: Floats  # (2, fitted members x classes): for work, of votes and of abstaining
     parts: Floats  # (members, classes): probabilities of one row by each member, for work
     named: Classes  # (members,): the class that each member names on one row, for work
-    known: Floats  # (ANSWERS, 2 members + 2): verified rows that count wherever they stand in the stream, see `tell`
-    room: EmRoom  # for fits
-    pooled: Floats  # (labelers, classes, classes + 1): the table of a member with one accuracy, for work
-    mass: Floats  # (classes,): for work
-    misfits: Floats  # (members - 1,): for work
-    accuracies: Floats  # (fitted members, labelers): for work
-    support: Ints  # (classes,): for work
-    votes: Floats  # (2, classes): for work
     ready: Ints  # (1,)
+
+
+class MixtureRoom(NamedTuple):
+    """Room for the work of a fit, and verified rows that are given from outside."""
+
+    em: EmRoom
+    known: Floats  # (ANSWERS, 2 members + 2): verified rows that count wherever they stand in the stream, see `tell`
+    pooled: Floats  # (labelers, classes, classes + 1): the table of a member with one accuracy
+    mass: Floats  # (classes,)
+    misfits: Floats  # (NOISE + 1,)
+    shared: Floats  # (members - 1,)
+    accuracies: Floats  # (fitted members, labelers)
+    votes: Floats  # (2, classes)
+    support: Ints  # (classes,)
 
 
 @inner
@@ -152,19 +164,20 @@ def member_settings(settings: MixtureSettings, m: int) -> EmSettings:
 
 
 @inner
-def misfit_of(
-    counts: Floats, mass: Floats, sums: Ints, pairs: int, read: float, repeats: Floats
-) -> tuple[float, float]:
-    """Return what labels leave unexplained in the agreements of pairs, and what chance alone would leave.
+def misfit_of(counts: Floats, mass: Floats, sums: Ints, read: float, repeats: Floats) -> tuple[float, float, float]:
+    """Return what labels leave unexplained in the agreements of pairs, what chance would leave, and what is shared.
 
     `counts` are the votes of each labeler by the class of the labels (the last column: all its votes). If errors were
     independent, a pair would agree on a share of its common rows that follows from them; the misfit is the mean square
     of the difference, weighted by common rows. `repeats`, if not empty, gets for each labeler the sum over the others
     of the share of independent disagreements that is missing: 1 for each exact copy. `read` is the share of the
-    window's rows that the counts are made from.
+    window's rows that the counts are made from. What is shared is the same share over all pairs together; one row on
+    which a pair agrees although it should not is added, so where pairs cannot disagree, all is.
     """
     n, n_classes = counts.shape[0], mass.shape[0]
+    pairs = n * (n - 1) // 2
     squares, noise, rows, pair = 0.0, 0.0, 0.0, 0
+    excess, apart = 1.0, 1.0
     for h in range(repeats.shape[0]):
         repeats[h] = 0.0
     for i in range(n):
@@ -187,13 +200,15 @@ def misfit_of(
             squares += together * beyond * beyond
             noise += share * (1.0 - share)
             rows += together
+            excess += together * beyond
+            apart += together * (1.0 - share)
             if repeats.shape[0] > 0 and share < 1.0 - 1e-6:
                 both = max(1.0, read * together)
                 error = math.sqrt(max(share * (1.0 - share), 0.25 / both) / both)
                 missing = max(0.0, beyond - SURELY * error) / (1.0 - share)
                 repeats[i] += missing
                 repeats[j] += missing
-    return squares / max(rows, 1.0), noise / max(rows, 1.0)
+    return squares / max(rows, 1.0), noise / max(rows, 1.0), max(0.0, excess / apart)
 
 
 @inner
@@ -209,7 +224,7 @@ def entropy(counts: Floats) -> float:
 
 
 @inner
-def generality(sums: Ints, pairs: int, n: int, work: Floats) -> float:
+def generality(sums: Ints, n: int, work: Floats) -> float:
     """Return 1 where all labelers vote for the same classes, 0 where each knows one only.
 
     It is the part of the votes' entropy that is left when one knows who votes.
@@ -221,7 +236,7 @@ def generality(sums: Ints, pairs: int, n: int, work: Floats) -> float:
     for h in range(n):
         votes = 0.0
         for c in range(n_classes):
-            own[c] = float(sums[2 * pairs + h * n_classes + c])
+            own[c] = float(sums[n * (n - 1) + h * n_classes + c])
             all_votes[c] += own[c]
             votes += own[c]
         left += votes * entropy(own)
@@ -231,34 +246,46 @@ def generality(sums: Ints, pairs: int, n: int, work: Floats) -> float:
 
 
 @inner
-def weigh_members(misfits: Floats, noise: float, general: float, fit: MixtureFit) -> None:
-    """Fill in the weights; `misfits` are those of all members, the majority first."""
-    total = misfits[0] + noise + 1e-12
-    one = min(1.0, max(0.0, misfits[0] - min(misfits[1], misfits[2])) / total)
+def weigh_members(misfits: Floats, shared: Floats, general: float, fit: MixtureFit) -> None:
+    """Fill in the weights; `misfits` are those of all members, the majority first, and what chance leaves last.
+
+    `shared` are the shares of disagreements that are missing. Errors are independent as far as few are, and as far as
+    labelers are no specialists, whose agreements follow from who votes.
+    """
+    total, one = misfits[0] + misfits[NOISE] + 1e-12, fit.explained[1]
     classes = max(0.0, min(1.0, (misfits[0] - min(misfits[3], misfits[4])) / total) - one)
-    fit.explained[0], fit.explained[1], fit.explained[2] = noise / total, one, classes
+    fit.explained[2] = classes
+    # Tables take few votes for certain, and a third of the weight then outvotes softer members. Where one accuracy
+    # explains nearly everything, and tables little of what it leaves, they are not needed: the square spares the rest.
+    needless = one * max(0.0, 1.0 - classes / max(1.0 - fit.explained[0] - one, 1e-12))
+    needed = 1.0 - needless * needless
     weights = fit.weights
     weights[0] = 1.0
     weights[1] = general * (1.0 + ONE_EVIDENCE * one)
     weights[2] = general * (1.0 + ONE_EVIDENCE * one)
     even = misfits[3] <= misfits[4]  # of the two that know classes, the one that explains more gets the weight
-    weights[3] = 1.0 + CLASS_EVIDENCE * classes if even else 1.0
-    weights[4] = general * (1.0 if even else 1.0 + CLASS_EVIDENCE * classes)
-    weights[5] = CAUTION
+    weights[3] = needed * (1.0 + CLASS_EVIDENCE * classes if even else 1.0)
+    weights[4] = needed * general * (1.0 if even else 1.0 + CLASS_EVIDENCE * classes)
+    weights[5] = needed * CAUTION
     total = 0.0
     for m in range(weights.shape[0]):
         total += weights[m]
     for m in range(weights.shape[0]):
         weights[m] /= total
+    missing, total = 0.0, 0.0
+    for m in range(shared.shape[0]):
+        missing += weights[m] * shared[m]
+        total += weights[m]
+    fit.explained[3] = general * max(0.0, 1.0 - missing / total / SHARED)
 
 
 @inner
 def follow_balance(
-    settings: MixtureSettings, state: StreamState, window: int, tables: MixtureTables, fit: MixtureFit
+    settings: MixtureSettings, state: StreamState, window: int, room: MixtureRoom, fit: MixtureFit
 ) -> None:
     """Estimate the class balance of the latest rows by EM, for each member that has one, its tables as they are."""
-    room, n_classes = tables.room, fit.balance.shape[1]
-    patterns, cast = room.patterns, room.cast
+    em, n_classes = room.em, fit.balance.shape[1]
+    patterns, cast = em.patterns, em.cast
     total = find_patterns(state, max(RECENT_ROWS, window // RECENT_PART), patterns)
     start_from_majority(patterns)
     weigh_silence(patterns, cast)
@@ -266,14 +293,15 @@ def follow_balance(
         for q in range(patterns.size[0]):  # of a long window, a fit may not have read these rows
             if patterns.codes[h, q] > 0:
                 cast[h, patterns.codes[h, q] - 1] = max(1.0, cast[h, patterns.codes[h, q] - 1])
+    even = False
     for m in range(ONE_COIN_BALANCE, CAUTIOUS):
         own, balance = member_settings(settings, m), fit.balance[m]
-        theta = tables.pooled if own.pooled else fit.theta[m - CONFUSION]  # the last one with pooled tables is m
-        compare_classes(own, cast, fit.worth if own.pooled else room.none, theta, room.logs)
+        theta = room.pooled if own.pooled else fit.theta[m - CONFUSION]  # the last one with pooled tables is m
+        compare_classes(own, cast, fit.worth if own.pooled else em.none, theta, em.odds)
         start_em(patterns)
-        step, change = 0, 1.0
-        while step < STEPS and change >= SETTLED:
-            change = expect(own, False, patterns, room.logs, balance)
+        step, moved = 0, 1.0
+        while step < STEPS and moved > 0.0:
+            moved = expect(own, even, patterns, em.odds, balance)
             for c in range(n_classes):
                 rows = sum_first(patterns.work[c], patterns.size[0]) if n_classes > 2 or c > 0 else 0.0
                 balance[c] = (rows + BALANCE_ROWS / n_classes) / (total + BALANCE_ROWS)
@@ -300,65 +328,124 @@ def select_fit(settings: MixtureSettings, fits: MixtureFit, place: int) -> Mixtu
     )
 
 
-def fit_window(
-    settings: MixtureSettings, state: StreamState, level: int, window: int, tables: MixtureTables, fit: MixtureFit
+@inner
+def fit_member(m: int, settings: MixtureSettings, total: float, sums: Ints, room: MixtureRoom, fit: MixtureFit) -> None:
+    """Fit one member to the patterns of the window, and find what it leaves unexplained."""
+    n_classes, em, own = fit.theta.shape[2], room.em, member_settings(settings, m)
+    theta = room.pooled if own.pooled else fit.theta[m - CONFUSION]
+    part = EmFit(theta, fit.balance[m], fit.shares[m], room.accuracies[m], fit.votes, fit.window)
+    run_em(own, em.patterns, total, em.cast, fit.worth if own.pooled else em.none, em.counts, em.odds, part)
+    if own.pooled:
+        for h in range(theta.shape[0]):
+            fit.coins[m, h] = theta[h, 0, 0] / (theta[h, 0, 0] + (n_classes - 1) * theta[h, 0, 1])
+    if m < CAUTIOUS:
+        for c in range(n_classes):
+            room.mass[c] = fit.shares[m, c] * total
+        misfit, _, shared = misfit_of(em.counts, room.mass, sums, total / fit.window[0], em.none)
+        room.misfits[m + 1], room.shared[m + 1] = misfit, shared
+
+
+@inner
+def begin_fit(
+    settings: MixtureSettings, state: StreamState, level: int, window: int, room: MixtureRoom, fit: MixtureFit
 ) -> None:
-    """Fit every member to the last `window` rows, those of the grid's window `level`, whose sums are there."""
-    n, n_classes, room = fit.theta.shape[1], fit.theta.shape[2], tables.room
-    patterns, mass, misfits, accuracies = room.patterns, tables.mass, tables.misfits, tables.accuracies
-    sums, pairs = state.sums[level], n_pairs_of(state)
+    """Find the patterns of the last `window` rows, fit the members with one accuracy, and see what they explain."""
+    em, mass, misfits, n = room.em, room.mass, room.misfits, fit.theta.shape[1]
+    patterns, sums = em.patterns, state.sums[level]
     total = find_patterns(state, window, patterns)
     start_from_majority(patterns)
-    count_cast(patterns, room.cast)
-    weigh_silence(patterns, room.cast)
+    count_cast(patterns, em.cast)
+    weigh_silence(patterns, em.cast)
     start_em(patterns)
-    count_by_class(patterns, total, room.cast, room.counts, mass)
-    misfits[0], noise = misfit_of(room.counts, mass, sums, pairs, total / window, fit.worth)
+    count_by_class(patterns, total, em.cast, em.counts, mass)
+    misfits[0], misfits[NOISE], room.shared[0] = misfit_of(em.counts, mass, sums, total / window, fit.worth)
     for h in range(n):
         fit.worth[h] = 1.0 / (1.0 + fit.worth[h])
         fit.votes[h] = sums[sums.shape[0] - n + h]
     fit.window[0] = window
-    for m in range(5):
-        own = member_settings(settings, m)
-        theta = tables.pooled if own.pooled else fit.theta[m - CONFUSION]
-        part = EmFit(theta, fit.balance[m], fit.shares[m], accuracies[m], fit.votes, fit.window)
-        worth = fit.worth if own.pooled else room.none
-        run_em(own, patterns, total, room.cast, worth, room.counts, room.logs, part)
-        if own.pooled:
-            for h in range(n):
-                fit.coins[m, h] = theta[h, 0, 0] / (theta[h, 0, 0] + (n_classes - 1) * theta[h, 0, 1])
-        if m < CAUTIOUS:
-            for c in range(n_classes):
-                mass[c] = fit.shares[m, c] * total
-            misfits[m + 1], _ = misfit_of(room.counts, mass, sums, pairs, total / window, room.none)
-    weigh_members(misfits, noise, generality(sums, pairs, n, tables.votes), fit)
-    answered = tables.known[0, 2 * fit.weights.shape[0]] >= 0.0
-    for q in range(patterns.size[0]):
-        answered = answered or patterns.truth[q] >= 0
+    for m in range(CONFUSION):
+        fit_member(m, settings, total, sums, room, fit)
+    most = misfits[0] + misfits[NOISE] + 1e-12
+    fit.explained[0] = misfits[NOISE] / most
+    fit.explained[1] = min(1.0, max(0.0, misfits[0] - min(misfits[1], misfits[2])) / most)
+
+
+def follows_agreements(
+    settings: MixtureSettings, state: StreamState, level: int, window: int, room: MixtureRoom, fit: MixtureFit
+) -> int:
+    """Begin a fit; return 1 if a change of agreements means that an accuracy changed: if accuracies explain them."""
+    begin_fit(settings, state, level, window, room, fit)
+    return 1 if fit.explained[1] > FOLLOW else 0
+
+
+def fit_window(
+    settings: MixtureSettings,
+    state: StreamState,
+    level: int,
+    window: int,
+    begun: bool,
+    room: MixtureRoom,
+    tables: MixtureTables,
+    fit: MixtureFit,
+) -> None:
+    """Fit every member to the last `window` rows, those of the grid's window `level`, whose sums are there."""
+    if not begun:
+        begin_fit(settings, state, level, window, room, fit)
+    n, patterns, sums = fit.theta.shape[1], room.em.patterns, state.sums[level]
+    total = sum_first(patterns.rows, patterns.size[0])
+    for m in range(CONFUSION, CAUTIOUS + 1):
+        fit_member(m, settings, total, sums, room, fit)
+    weigh_members(room.misfits, room.shared, generality(sums, n, room.votes), fit)
+    answered = patterns.size[1] > 0 or room.known[0, 2 * fit.weights.shape[0]] >= 0.0
     if settings.estimated and max(RECENT_ROWS, window // RECENT_PART) < window:
-        follow_balance(settings, state, window, tables, fit)
-    count_answers(settings, state, window if answered else 0, tables, fit)
+        follow_balance(settings, state, window, room, fit)
+    for m in range(fit.weights.shape[0]):
+        fit.free[m] = fit.weights[m]
+    fit.answers[0, fit.weights.shape[0]] = -1
+    if answered:
+        count_answers(settings, state, window, room, tables, fit)
     for h in range(n):
         # The majority and the member close to it take most votes for right, so they do not judge labelers.
         accuracy, total = 0.0, 0.0
         for m in range(CAUTIOUS):
-            accuracy += fit.weights[m + 1] * accuracies[m, h]
+            accuracy += fit.weights[m + 1] * room.accuracies[m, h]
             total += fit.weights[m + 1]
         fit.accuracy[h] = accuracy / total
 
 
 @inner
-def score_members(fit: MixtureFit, tables: MixtureTables, row: Codes, support: Ints, parts: Floats) -> int:
+def score_members(tables: MixtureTables, row: Codes, support: Ints, parts: Floats) -> int:
     """Fill in the probabilities of a row by each member, the majority first; return how many vote."""
-    n_classes = support.shape[0]
+    n_classes, scores, active = support.shape[0], tables.scores[0], tables.active[0]
     votes = count_votes(row, support)
     for c in range(n_classes):
         parts[0, c] = 0.0 if votes > 0 else 1.0 / n_classes
     if votes > 0:
         add_majority(support, 1.0, parts[0])
-    for m in range(fit.balance.shape[0]):
-        pull = CAUTIOUS_PULL if m == CAUTIOUS else 0.0
-        score_row(tables.logs[m], tables.start[m], tables.active[0], pull, row, support, votes, parts[m + 1])
+    for s in range(scores.shape[0]):
+        scores[s] = tables.start[0, s]
+    for h in range(row.shape[0]):
+        vote = vote_of(row[h])
+        if vote >= 0:
+            said = tables.logs[h, vote]
+            for s in range(scores.shape[0]):
+                scores[s] += said[s]
+    if votes < active:
+        quiet, absent = silence_weight(active, votes), tables.scores[1]
+        for s in range(absent.shape[0]):
+            absent[s] = tables.start[1, s]
+        for h in range(row.shape[0]):
+            if vote_of(row[h]) >= 0:
+                for s in range(absent.shape[0]):
+                    absent[s] -= tables.logs[h, n_classes, s]
+        for s in range(absent.shape[0]):
+            scores[s] += quiet * absent[s]
+    if votes > 0:
+        add_majority(support, CAUTIOUS_PULL, scores[CAUTIOUS * n_classes :])
+    for m in range(parts.shape[0] - 1):
+        for c in range(n_classes):
+            parts[m + 1, c] = scores[m * n_classes + c]
+        to_probabilities(parts[m + 1])
     return votes
 
 
@@ -387,7 +474,7 @@ def add_answer(
     about rows in dispute.
     """
     parts, named, n_members = tables.parts, tables.named, tables.named.shape[0]
-    score_members(fit, tables, row, support, parts)
+    score_members(tables, row, support, parts)
     if not name_classes(parts, named):
         return place
     for m in range(n_members):
@@ -402,21 +489,21 @@ def add_answer(
 
 @inner
 def count_answers(
-    settings: MixtureSettings, state: StreamState, window: int, tables: MixtureTables, fit: MixtureFit
+    settings: MixtureSettings,
+    state: StreamState,
+    window: int,
+    room: MixtureRoom,
+    tables: MixtureTables,
+    fit: MixtureFit,
 ) -> None:
     """Take verified rows into a fit: those that count everywhere, then the others in the window, latest first."""
     n_members, capacity = fit.weights.shape[0], state.ring.shape[0]
-    for m in range(n_members):
-        fit.free[m] = fit.weights[m]
-    fit.answers[0, n_members] = -1
-    if window == 0:
-        return
     fill(settings, fit, tables)
-    support = tables.support
+    support = room.support
     strength = ANSWER_SHARE * math.log((1.0 - settings.answer_errors) / settings.answer_errors)
     for m in range(n_members):
         fit.weights[m] = 0.0
-    place, known, n_known, clock = 0, tables.known, 0, state.clock[0]
+    place, known, n_known, clock = 0, room.known, 0, state.clock[0]
     while n_known < ANSWERS and known[n_known, 2 * n_members] >= 0.0:
         for m in range(n_members):
             fit.answers[place, m] = known[n_known, m]
@@ -443,25 +530,25 @@ def count_answers(
 
 
 @inner
-def lean_on_answers(errors: float, fit: MixtureFit, tables: MixtureTables, proba: Floats) -> None:
+def lean_on_answers(errors: float, tables: MixtureTables, proba: Floats) -> None:
     """Move the probabilities of a row on which members disagree towards the verified classes of rows like it.
 
     Rows are alike as far as the members name the same classes on them. The probabilities of the mixture count as
     MIXTURE_ROWS such rows where members explain nothing of the agreements, and as more rows the more they explain.
     """
-    n_classes, n_members, named = proba.shape[0], fit.weights.shape[0], tables.named
+    n_classes, n_members, named = proba.shape[0], tables.weights.shape[0], tables.named
     if not name_classes(tables.parts, named):
         return
-    rows = MIXTURE_ROWS / max(0.05, 1.0 - fit.explained[1] - fit.explained[2])
+    rows = MIXTURE_ROWS / max(0.05, 1.0 - tables.explained[1] - tables.explained[2])
     for c in range(n_classes):
         proba[c] *= rows
-    for a in range(fit.answers.shape[0]):
-        truth = fit.answers[a, n_members]
+    for a in range(tables.answers.shape[0]):
+        truth = tables.answers[a, n_members]
         if truth < 0:
             break
         alike = 1.0
         for m in range(n_members):
-            if fit.answers[a, m] != named[m]:
+            if tables.answers[a, m] != named[m]:
                 alike *= ALIKE
         rows += alike
         for c in range(n_classes):
@@ -471,48 +558,57 @@ def lean_on_answers(errors: float, fit: MixtureFit, tables: MixtureTables, proba
         proba[c] /= rows
 
 
-def follows_agreements(settings: MixtureSettings, fit: MixtureFit) -> int:
-    """Return 1 if a change of agreements means that an accuracy changed: if accuracies explain the agreements."""
-    return 1 if fit.explained[1] > FOLLOW else 0
-
-
 def fill_tables(settings: MixtureSettings, fit: MixtureFit, tables: MixtureTables) -> None:
     """Take the logarithms of the members' fits."""
-    n_classes = fit.balance.shape[1]
-    for m in range(CONFUSION):
-        for h in range(fit.votes.shape[0]):
+    n_classes, logs, start = fit.balance.shape[1], tables.logs, tables.start
+    active = 0
+    for m in range(fit.balance.shape[0]):
+        for c in range(n_classes):
+            start[0, m * n_classes + c], start[1, m * n_classes + c] = math.log(fit.balance[m, c]), 0.0
+    for h in range(fit.votes.shape[0]):
+        active += fit.votes[h] > 0
+        for m in range(CONFUSION):
             # How often such a labeler votes does not depend on the class, so neither votes nor silence have to say it.
             right = fit.worth[h] * math.log(fit.coins[m, h])
             wrong = fit.worth[h] * math.log((1.0 - fit.coins[m, h]) / (n_classes - 1))
             for c in range(n_classes):
                 for v in range(n_classes):
-                    tables.logs[m, h, c, v] = right if v == c else wrong
-                tables.logs[m, h, c, n_classes] = 0.0
-        for c in range(n_classes):
-            tables.start[m, 1, c] = 0.0
-    for m in range(CONFUSION, fit.balance.shape[0]):
-        theta, start = fit.theta[m - CONFUSION], tables.start[m, 1]
-        tables.active[0] = take_logs(theta, fit.votes, tables.logs[m], start)
-    for m in range(fit.balance.shape[0]):
-        for c in range(n_classes):
-            tables.start[m, 0, c] = math.log(fit.balance[m, c])
-    tables.ready[0] = 1
+                    logs[h, v, m * n_classes + c] = right if v == c else wrong
+                logs[h, n_classes, m * n_classes + c] = 0.0
+        for m in range(CONFUSION, fit.balance.shape[0]):
+            for c in range(n_classes):
+                for v in range(n_classes):
+                    logs[h, v, m * n_classes + c] = math.log(fit.theta[m - CONFUSION, h, c, v])
+                # Of one that never votes, silence says nothing.
+                absent = math.log(fit.theta[m - CONFUSION, h, c, n_classes]) if fit.votes[h] > 0 else 0.0
+                logs[h, n_classes, m * n_classes + c] = absent
+                start[1, m * n_classes + c] += absent
+    for m in range(fit.weights.shape[0]):
+        tables.weights[m] = fit.weights[m]
+    for a in range(fit.answers.shape[0]):
+        for m in range(fit.answers.shape[1]):
+            tables.answers[a, m] = fit.answers[a, m]
+        if fit.answers[a, fit.weights.shape[0]] < 0:
+            break
+    for e in range(fit.explained.shape[0]):
+        tables.explained[e] = fit.explained[e]
+    tables.active[0], tables.ready[0] = active, 1
 
 
 @inner
 def temper(support: Ints, votes: int, label: int, explained: Floats, shares: Floats, proba: Floats) -> None:
-    """Lean the mixture's probabilities towards shares of the votes, as far as agreements are not explained.
+    """Lean the mixture's probabilities towards shares of the votes, as far as errors are not independent.
 
-    Members multiply votes as if errors were independent. Where that does not explain the agreements, labelers find the
-    same rows difficult, and the truth is about as likely as another vote for it. With `n` votes, `v` of them for a
-    class of `k`, and the mixture's probability `m`, that is (v + (m + 1 / k) / 4) / (n + 1 / 2). Where this would not
-    name the label, the mixture overrules the votes: the probabilities move towards its own as far as it takes to name
-    the label, and half of the rest of the way. So the label is always the likeliest class.
+    Members multiply votes as if errors were independent. Where they are not, labelers find the same rows difficult, and
+    the truth is about as likely as another vote for it. With `n` votes, `v` of them for a class of `k`, and the
+    mixture's probability `m`, that is (v + m / 20 + 1 / 4k) / (n + 3 / 10). Where this would not name the label, the
+    mixture overrules the votes: the probabilities move towards its own as far as it takes to name the label, and half
+    of the rest of the way. So the label is always the likeliest class.
     """
-    n_classes, trust = proba.shape[0], explained[1] + explained[2] ** 2
+    n_classes, trust = proba.shape[0], explained[3]
     for c in range(n_classes):
-        share = (support[c] + 0.5 * MORE_VOTES * (proba[c] + 1.0 / n_classes)) / (votes + MORE_VOTES)
-        shares[c] = trust * proba[c] + (1.0 - trust) * share
+        share = support[c] + CHANCE_VOTES / n_classes + MIXTURE_VOTES * proba[c]
+        shares[c] = trust * proba[c] + (1.0 - trust) * share / (votes + CHANCE_VOTES + MIXTURE_VOTES)
     way, rivals = 0.0, 0
     for c in range(n_classes):
         ahead, behind = shares[c] - shares[label], proba[label] - proba[c]
@@ -526,30 +622,24 @@ def temper(support: Ints, votes: int, label: int, explained: Floats, shares: Flo
 
 
 def label_row(
-    settings: MixtureSettings,
-    fit: MixtureFit,
-    tables: MixtureTables,
-    row: Codes,
-    draw: float,
-    support: Ints,
-    proba: Floats,
+    settings: MixtureSettings, tables: MixtureTables, row: Codes, draw: float, support: Ints, proba: Floats
 ) -> int:
     """Return the label of one row: the likeliest class, but never another one than all its votes agree on.
 
     The label is the mixture's; `temper` makes its probabilities honest.
     """
     parts = tables.parts
-    votes = score_members(fit, tables, row, support, parts)
+    votes = score_members(tables, row, support, parts)
     for c in range(proba.shape[0]):
         proba[c] = 0.0
         for m in range(parts.shape[0]):
-            proba[c] += fit.weights[m] * parts[m, c]
-    if fit.answers[0, parts.shape[0]] >= 0:
-        lean_on_answers(settings.answer_errors, fit, tables, proba)
+            proba[c] += tables.weights[m] * parts[m, c]
+    if tables.answers[0, parts.shape[0]] >= 0:
+        lean_on_answers(settings.answer_errors, tables, proba)
     label = pick_likeliest(support, votes, draw, proba)
     if votes > 0 and label >= 0:
         count_votes(row, support)
-        temper(support, votes, label, fit.explained, parts[0], proba)
+        temper(support, votes, label, tables.explained, parts[0], proba)
     return label
 
 
@@ -565,17 +655,21 @@ KERNELS.register(
 
 @jit
 def score_rows(
-    rows: Codes, places: Ints, settings: MixtureSettings, fits: MixtureFit, tables: MixtureTables, parts: Floats
+    rows: Codes,
+    places: Ints,
+    settings: MixtureSettings,
+    fits: MixtureFit,
+    tables: MixtureTables,
+    support: Ints,
+    parts: Floats,
 ) -> None:
     """Fill in the probabilities of rows by each member (rows, members, classes); `places` are the fits of the rows."""
-    support, last = tables.support, -1
-    fit = select(settings, fits, 0)
+    last = -1
     for t in range(rows.shape[0]):
         if places[t] != last:
             last = places[t]
-            fit = select(settings, fits, last)
-            fill(settings, fit, tables)
-        score_members(fit, tables, rows[t], support, parts[t])
+            fill(settings, select(settings, fits, last), tables)
+        score_members(tables, rows[t], support, parts[t])
 
 
 @dataclass(frozen=True)
@@ -618,8 +712,8 @@ class Mixture(EmEstimator):
             shares=np.zeros((n_fits, 5, n_classes)),
             weights=np.zeros((n_fits, len(MEMBERS))),
             free=np.zeros((n_fits, len(MEMBERS))),
-            answers=np.full((n_fits, ANSWERS, len(MEMBERS) + 1), -1, np.int16),
-            explained=np.zeros((n_fits, 3)),
+            answers=np.zeros((n_fits, ANSWERS, len(MEMBERS) + 1), np.int16),
+            explained=np.zeros((n_fits, 4)),
             worth=np.zeros((n_fits, n_labelers)),
             accuracy=np.zeros((n_fits, n_labelers)),
             votes=np.zeros((n_fits, n_labelers), np.int64),
@@ -640,37 +734,48 @@ class Mixture(EmEstimator):
     def score(self, settings: MixtureSettings, fits: MixtureFit, places: Ints, rows: Codes) -> Floats:
         """Return the probabilities of rows by each member: rows x members x classes."""
         parts = np.empty((len(rows), len(MEMBERS), len(settings.given)))
-        score_rows(rows, places, settings, fits, self.new_tables(settings, rows.shape[1]), parts)
+        support = np.empty(len(settings.given), np.int64)
+        score_rows(rows, places, settings, fits, self.new_tables(settings, rows.shape[1]), support, parts)
         return parts
 
-    def tell(self, tables: MixtureTables, numbers: Ints, named: Ints, right: Floats, classes: Ints) -> None:
+    def tell(self, room: MixtureRoom, numbers: Ints, named: Ints, right: Floats, classes: Ints) -> None:
         """Give fits verified rows that count wherever they stand in the stream.
 
         For each, its number, what members named on it at its time, who was right, and its class. Of many, the latest.
         """
-        tables.known[:] = -1.0
+        room.known[:] = -1.0
         if len(numbers):
             given = np.column_stack([named, right, numbers, classes])[-ANSWERS:]
-            tables.known[: len(given)] = given
+            room.known[: len(given)] = given
 
     def new_tables(self, settings: MixtureSettings, n_labelers: int) -> MixtureTables:  # type: ignore[override]
         """Return room for what `fill_tables` prepares."""
         k = len(settings.given)
         return MixtureTables(
-            logs=np.empty((5, n_labelers, k, k + 1)),
-            start=np.empty((5, 2, k)),
+            logs=np.empty((n_labelers, k + 1, 5 * k)),
+            start=np.empty((2, 5 * k)),
             active=np.zeros(1, np.int64),
+            weights=np.empty(len(MEMBERS)),
+            answers=np.full((ANSWERS, len(MEMBERS) + 1), -1, np.int16),
+            explained=np.empty(4),
+            scores=np.empty((2, 5 * k)),
             parts=np.empty((len(MEMBERS), k)),
             named=np.empty(len(MEMBERS), np.int16),
-            known=np.full((ANSWERS, 2 * len(MEMBERS) + 2), -1.0),
-            room=new_room(n_labelers, k),
-            pooled=np.empty((n_labelers, k, k + 1)),
-            mass=np.empty(k),
-            misfits=np.empty(len(MEMBERS) - 1),
-            accuracies=np.empty((5, n_labelers)),
-            support=np.empty(k, np.int64),
-            votes=np.empty((2, k)),
             ready=np.zeros(1, np.int64),
+        )
+
+    def new_room(self, n_labelers: int, n_classes: int) -> MixtureRoom:
+        """Return room for the work of a fit."""
+        return MixtureRoom(
+            em=new_room(n_labelers, n_classes),
+            known=np.full((ANSWERS, 2 * len(MEMBERS) + 2), -1.0),
+            pooled=np.empty((n_labelers, n_classes, n_classes + 1)),
+            mass=np.empty(n_classes),
+            misfits=np.empty(NOISE + 1),
+            shared=np.empty(len(MEMBERS) - 1),
+            accuracies=np.empty((5, n_labelers)),
+            votes=np.empty((2, n_classes)),
+            support=np.empty(n_classes, np.int64),
         )
 
     def confusions(self, fits: MixtureFit) -> Floats:  # type: ignore[override]

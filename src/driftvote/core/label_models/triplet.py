@@ -143,7 +143,14 @@ def select_fit(settings: TripletSettings, fits: TripletFit, place: int) -> Tripl
 
 
 def fit_window(
-    settings: TripletSettings, state: StreamState, level: int, window: int, tables: TripletTables, fit: TripletFit
+    settings: TripletSettings,
+    state: StreamState,
+    level: int,
+    window: int,
+    begun: bool,
+    room: Floats,
+    tables: TripletTables,
+    fit: TripletFit,
 ) -> None:
     """Estimate the accuracies of the labelers over the last `window` rows."""
     sums, n = state.sums[level], fit.votes.shape[0]
@@ -162,13 +169,7 @@ def fill_tables(settings: TripletSettings, fit: TripletFit, tables: TripletTable
 
 
 def label_row(
-    settings: TripletSettings,
-    fit: TripletFit,
-    tables: TripletTables,
-    row: Codes,
-    draw: float,
-    support: Ints,
-    proba: Floats,
+    settings: TripletSettings, tables: TripletTables, row: Codes, draw: float, support: Ints, proba: Floats
 ) -> int:
     """Return the label of one row by the weighted vote, and fill in the probabilities under an even class balance."""
     scores = tables.scores

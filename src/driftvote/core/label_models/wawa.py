@@ -30,9 +30,9 @@ class WawaFit(NamedTuple):
 
 
 class WawaTables(NamedTuple):
-    """Room for the work of a fit."""
+    """What labeling needs of a fit."""
 
-    patterns: Patterns
+    weights: Floats  # (labelers,)
     ready: Ints  # (1,)
 
 
@@ -42,10 +42,17 @@ def select_fit(settings: WawaSettings, fits: WawaFit, place: int) -> WawaFit:
 
 
 def fit_window(
-    settings: WawaSettings, state: StreamState, level: int, window: int, tables: WawaTables, fit: WawaFit
+    settings: WawaSettings,
+    state: StreamState,
+    level: int,
+    window: int,
+    begun: bool,
+    patterns: Patterns,
+    tables: WawaTables,
+    fit: WawaFit,
 ) -> None:
     """Count how often each labeler votes as the majority does; verified rows count by their class."""
-    n, patterns = fit.accuracy.shape[0], tables.patterns
+    n = fit.accuracy.shape[0]
     find_patterns(state, window, patterns)
     start_from_majority(patterns)
     for h in range(n):
@@ -61,13 +68,13 @@ def fit_window(
 
 
 def fill_tables(settings: WawaSettings, fit: WawaFit, tables: WawaTables) -> None:
-    """Nothing to do."""
+    """Take over the weights."""
+    for h in range(fit.accuracy.shape[0]):
+        tables.weights[h] = fit.accuracy[h]
     tables.ready[0] = 1
 
 
-def label_row(
-    settings: WawaSettings, fit: WawaFit, tables: WawaTables, row: Codes, draw: float, support: Ints, proba: Floats
-) -> int:
+def label_row(settings: WawaSettings, tables: WawaTables, row: Codes, draw: float, support: Ints, proba: Floats) -> int:
     """Return the class with the largest sum of weights; probabilities are shares of the weights."""
     votes = count_votes(row, support)
     total = 0.0
@@ -76,8 +83,8 @@ def label_row(
     for h in range(row.shape[0]):
         vote = vote_of(row[h])
         if vote >= 0:
-            proba[vote] += fit.accuracy[h]
-            total += fit.accuracy[h]
+            proba[vote] += tables.weights[h]
+            total += tables.weights[h]
     for c in range(proba.shape[0]):
         proba[c] = proba[c] / total if total > 0.0 else 1.0 / proba.shape[0]
     return pick_likeliest(support, votes, draw, proba)
@@ -127,7 +134,11 @@ class Wawa(Estimator):
 
     def new_tables(self, settings: WawaSettings, n_labelers: int) -> WawaTables:
         """Return room for what `fill_tables` prepares."""
-        return WawaTables(new_patterns(n_labelers, settings.n_classes), np.zeros(1, np.int64))
+        return WawaTables(np.empty(n_labelers), np.zeros(1, np.int64))
+
+    def new_room(self, n_labelers: int, n_classes: int) -> Patterns:
+        """Return room for the work of a fit."""
+        return new_patterns(n_labelers, n_classes)
 
     def newcomer(self, n_classes: int) -> dict[str, float]:
         """Return what a fit says about a labeler that joined later."""
