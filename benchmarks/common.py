@@ -50,6 +50,7 @@ class Case:
     stream: str = "drifting"
     model: str = "default"
     seed: int = 0
+    threads: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -98,10 +99,10 @@ def majority(signed: np.ndarray) -> np.ndarray:
     return np.sign(signed.sum(axis=1))
 
 
-def new_model(classes: int = 2, model: str = "default") -> AdaptiveLabelModel:
+def new_model(classes: int = 2, model: str = "default", threads: int = 1) -> AdaptiveLabelModel:
     """A model that has seen nothing."""
     settings: dict[str, Any] = {} if model == "default" else PAPER
-    return AdaptiveLabelModel(n_classes=classes, votes="snorkel", **settings)
+    return AdaptiveLabelModel(n_classes=classes, votes="snorkel", n_jobs=threads, **settings)
 
 
 def read_outputs(out: Any) -> tuple[np.ndarray, ...]:
@@ -111,7 +112,7 @@ def read_outputs(out: Any) -> tuple[np.ndarray, ...]:
 
 def label_all(codes: np.ndarray, case: Case) -> tuple[np.ndarray, ...]:
     """All outputs of a new model on the votes."""
-    return read_outputs(new_model(case.classes, case.model).label_stream(codes))
+    return read_outputs(new_model(case.classes, case.model, case.threads).label_stream(codes))
 
 
 def warm_up(codes: np.ndarray, case: Case) -> None:

@@ -76,6 +76,7 @@ TARGETS = (
     Target("classes", "5 classes over 2 classes", 2.0),
     Target("abstain", "30% abstentions over none", 1.5),
     Target("rows", "1e7 rows over 1e6 rows", 11.0),
+    Target("threads", "two threads, 1e7 rows: how many times faster than one", 1.6, at_most=False),
     Target("snorkel", "Snorkel's static fit and predict over `label_stream`, 100,000 rows", 1.0, at_most=False),
     Target("adwin_6", "`update()` over one ADWIN per pair, n = 6 (15 updates)", 2.5),
     Target("adwin_20", "`update()` over one ADWIN per pair, n = 20 (190 updates)", 0.5),
@@ -94,6 +95,7 @@ def collect_values(sections: Mapping[str, Any]) -> dict[str, float | None]:
     return {
         **{name: streams.get(name) for name in ("steady", "waves", "restless")},
         **{name: growth.get(name, {}).get("ratio") for name in ("labelers", "classes", "abstain", "rows")},
+        "threads": 1.0 / growth["threads"]["ratio"] if "threads" in growth else None,
         "snorkel": sections.get("peers", {}).get("snorkel", {}).get("times_ours"),
         "first_call": startup["first_call"]["empty"] / startup["trivial"]["empty"] if startup else None,
         "first_label": startup["first_call"]["filled"] - startup["import"]["filled"] if startup else None,
@@ -203,6 +205,7 @@ def growth_table(found: dict[str, Any]) -> str:
     for line in found.values():
         sides = [
             f"{case['rows']:,} x {case['labelers']}, {case['classes']} classes, {case['abstain']:.0%} abstentions"
+            + (f", {case['threads']} threads" if case["threads"] > 1 else "")
             for case in (line["base"], line["other"])
         ]
         times = [_seconds(line[f"{side}_seconds"]) for side in ("base", "other")]

@@ -194,9 +194,10 @@ def measure_growth(plan: SuitePlan) -> dict[str, Any]:
         "classes": replace(base, classes=5),
         "abstain": replace(base, abstain=0.3),
         "rows": replace(base, rows=plan.long_rows),
+        "threads": replace(base, rows=plan.long_rows, threads=2),
     }
     for name, other in others.items():
-        sides = {}
+        sides, base = {}, replace(other, threads=1) if name == "threads" else base
         for side, case in (("base", base), ("other", other)):
             votes, _ = make_votes(case)
             warm_up(votes, case)
