@@ -80,6 +80,20 @@ class TestScoring:
         right = np.array([0.0, 0.0, 0.0, 1.0, 1.0, *[1.0] * 14, 0.0])
         assert scoring.review_lift(said, right) == pytest.approx((1 + 2 / 4) / 4 / 0.1)
 
+    def test_review_has_a_limit(self):
+        right = np.array([*[0.0] * 3, *[1.0] * 7])
+        assert scoring.review_limit(right, 2) == pytest.approx(0.5 / 0.3)
+        assert scoring.review_limit(right, 10) == pytest.approx(0.9 / 0.3)
+        assert scoring.review_limit(np.ones(4), 2) == 10
+
+    def test_hindsight_knows_the_other_rows_only(self):
+        rng = np.random.default_rng(0)
+        right = (rng.random(4000) < 0.8).astype(float)
+        alone, tenth = np.arange(4000)[:, None], np.arange(4000)[:, None] % 10
+        assert scoring.review_hindsight(alone, right) == pytest.approx(1), "groups of one row teach nothing"
+        right[::10] = 0
+        assert scoring.review_hindsight(tenth, right) == pytest.approx(0.1 / (1 - right.mean()) / 0.1)
+
     def test_summary(self):
         found = scoring.summarize({"a": 7.0, "b": -1.0, "c": -2.0, "basketball": -8.0})
         assert (found["mean"], found["clipped"], found["loss"]) == (-1.0, -1.5, -2.75)
@@ -360,6 +374,7 @@ class TestPage:
         entry = {
             "family": "f", "time": True, "rows": 100, "labelers": 3, "classes": 2, "coverage": 0.5, "majority": 80.0,
             "calibration": 0.1, "calibration_share": 0.2, "review": 2.5,
+            "review_limit": 2.75, "review_hindsight": 1.5,
         }  # fmt: skip
         gains = {"up": (20.0, 18.0, 22.0), "same": (0.5, -1.0, 2.0), "down": (-2.0, -3.0, -1.0)}
         streams = {
@@ -374,7 +389,10 @@ class TestPage:
         assert "clearly better on 1 streams and clearly worse on 1; on the other 1" in " ".join(text.split())
         assert "labels 86.2% of the rows right, a majority vote 80.0%" in " ".join(text.split())
         assert "| **AdaptiveLabelModel()** | each row as it comes | +6.17 | +1.17 | -0.67 | -2.0 (down) |" in text
-        assert "| up | f | 100 x 3, 2 | 50% | 80.0 | 100.0 | +20.00 (+18.00 to +22.00) | 0.100 / 0.200 | 2.5 |" in text
+        assert (
+            "| up | f | 100 x 3, 2 | 50% | 80.0 | 100.0 | +20.00 (+18.00 to +22.00) | 0.100 / 0.200 | 2.50 / 2.75 |"
+            in text
+        )
         assert "| clipped mean gain | at least +0.9 | +1.17 | pass | 3 streams |" in text
         assert "| worst stream, Basketball aside | at least -3 | -2.00 (down) | pass |" in text
         assert (tmp_path / "figures" / "quality-gain.png").stat().st_size > 5_000

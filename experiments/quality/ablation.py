@@ -45,10 +45,12 @@ def leave_out(member: str) -> dict[str, Any]:
     place, weigh = mixture.MEMBERS.index(member), mixture.weigh_members
 
     @njit
-    def weigh_others(misfits: Any, noise: float, general: float, fit: Any) -> None:
-        weigh(misfits, noise, general, fit)
+    def weigh_others(misfits: Any, shared: Any, general: float, fit: Any) -> None:
+        weigh(misfits, shared, general, fit)
+        others = 1.0 - fit.weights[place]
         fit.weights[place] = 0.0
-        fit.weights[:] /= fit.weights.sum()
+        for m in range(fit.weights.shape[0]):
+            fit.weights[m] /= others
 
     return {"weigh_members": weigh_others}
 
@@ -59,8 +61,13 @@ VARIANTS = (
     Variant("members weigh the same, whatever they explain", kernel={"ONE_EVIDENCE": 0.0, "CLASS_EVIDENCE": 0.0}),
     Variant("what one accuracy explains counts twice as much", kernel={"ONE_EVIDENCE": 6.0}),
     Variant("what classes explain counts half as much", kernel={"CLASS_EVIDENCE": 5.0}),
-    Variant("specialists change no weight", kernel={"generality": njit(lambda sums, pairs, n, n_classes: 1.0)}),
+    Variant("specialists change no weight", kernel={"generality": njit(lambda sums, n, work: 1.0)}),
     Variant("copies count in full", kernel={"SURELY": 1e9}),
+    Variant(
+        "errors count as shared from 5% of missing disagreements (changes probabilities only)", kernel={"SHARED": 0.05}
+    ),
+    Variant("half a vote more by chance (changes probabilities only)", kernel={"CHANCE_VOTES": 0.5}),
+    Variant("no vote more by the mixture (changes probabilities only)", kernel={"MIXTURE_VOTES": 0.0}),
     Variant("the window always follows the agreements", kernel={"FOLLOW": -1.0}),
     Variant("the window never follows the agreements", kernel={"FOLLOW": 2.0}),
     Variant("the cautious member keeps to the majority by 1", kernel={"CAUTIOUS_PULL": 1.0}),

@@ -17,6 +17,7 @@ BLOCK, LEAST_BLOCKS = 50, 30  # consecutive rows that are drawn together; short 
 DRAWS = 1000
 BINS = 15
 REVIEWED = 0.1
+FOLDS, PRIOR_ROWS = 10, 2.0  # of an order by hindsight; rows of the stream's error rate that each group begins with
 CLIP = 5.0
 CLASS_SORTED = ("basketball",)  # its file holds all positives, then all negatives
 
@@ -108,6 +109,38 @@ def review_lift(said: Floats, right: Floats) -> float:
     return float((taken * errors).sum() / wrong.sum() / REVIEWED)
 
 
+def review_limit(right: Floats, n_classes: int) -> float:
+    """The largest `review_lift` of probabilities that say how often a label is right.
+
+    The label is the likeliest of K classes, so its probability is 1 / K at least, and rows that are wrong more often
+    than 1 - 1 / K do not exist: such a label would be another one.
+
+    >>> review_limit(np.array([0, 0, 1, 1, 1.0]), 2)
+    1.25
+    """
+    wrong = float(1 - right.mean())
+    return min(1 / REVIEWED, (1 - 1 / n_classes) / wrong) if wrong > 1e-9 else 1 / REVIEWED
+
+
+def review_hindsight(groups: Codes, right: Floats) -> float:
+    """The `review_lift` of an order that knows how often labels are right on the other rows of a row's group.
+
+    `groups` has a line for each row; rows with equal lines are a group. Each tenth of the rows, drawn at random, is
+    ordered by the error rates in the other nine tenths: what gold labels would teach, and votes alone cannot.
+    """
+    _, place = np.unique(groups, axis=0, return_inverse=True)
+    place, wrong = place.ravel(), 1 - right
+    fold = np.random.default_rng(16).permutation(len(right)) % FOLDS
+    said = np.empty(len(right))
+    for one in range(FOLDS):
+        other, own = fold != one, fold == one
+        rows = np.bincount(place[other], minlength=place.max() + 1)
+        errors = np.bincount(place[other], weights=wrong[other], minlength=place.max() + 1)
+        rates = (errors + PRIOR_ROWS * wrong.mean()) / (rows + PRIOR_ROWS)
+        said[own] = 1 - rates[place[own]]
+    return review_lift(said, right)
+
+
 def score(stream: GoldStream, codes: Ints, proba: Floats | None = None) -> Numbers:
     """Figures of one label model on one stream."""
     of_majority = credit_majority(stream.votes, stream.truth, stream.n_classes)
@@ -124,7 +157,14 @@ def score(stream: GoldStream, codes: Ints, proba: Floats | None = None) -> Numbe
         counts = count_votes(stream.votes[voted], stream.n_classes)
         figures["calibration"] = calibration_error(proba[voted].max(axis=1), right[voted])
         figures["calibration_share"] = calibration_error(counts.max(axis=1) / counts.sum(axis=1), of_majority[voted])
-        figures["review"] = review_lift(proba[voted].max(axis=1), right[voted])
+        said = proba[voted].max(axis=1)
+        figures["review"] = review_lift(said, right[voted])
+        figures["review_limit"] = review_limit(right[voted], stream.n_classes)
+        tenths = np.digitize(said, np.quantile(said, np.arange(0.1, 1, 0.1)))
+        known = (stream.votes[voted], counts, tenths[:, None])
+        figures["review_hindsight"] = max(
+            review_hindsight(np.column_stack([groups, codes[voted]]), right[voted]) for groups in known
+        )
     return figures
 
 
