@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import operator
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -14,9 +15,11 @@ from llvmlite import ir
 from numba.core import cgutils, event, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
-from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global
+from numba.cpython import slicing
 from numba.extending import (
     lower_builtin,
+    lower_getattr,
     lower_getattr_generic,
     models,
     overload,
@@ -79,6 +82,11 @@ class _Library(JITCodeLibrary):
                 todo += library._linking_libraries if isinstance(library, _InnerLibrary) else []
         self._linking_libraries = list(needed)
         super().finalize()  # type: ignore[no-untyped-call]
+
+    def _optimize_final_module(self) -> None:
+        """Optimise once: Numba does it twice, to find references that need not be counted, and there are none."""
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
 
 
 class _Compiler(Compiler):
@@ -150,6 +158,18 @@ def replace_call(call: Callable[..., Any], resolve: Callable[..., Any], inline: 
     overload(call, strict=False, jit_options=_INNER, inline="always" if inline else "never")(resolve)
 
 
+class _Cells(types.Type):
+    """An array, its cells one after the other: where they are and their shape, all that kernels look at."""
+
+    def __init__(self, dtype: Any, ndim: int) -> None:
+        self.dtype, self.ndim = dtype, ndim
+        super().__init__(f"Cells{ndim}{dtype}")
+
+    def part(self, n_indices: int) -> Any:
+        """Return the type of what so many indices lead to: a cell, or an array of fewer dimensions."""
+        return self.dtype if n_indices == self.ndim else _Cells(self.dtype, self.ndim - n_indices)
+
+
 class _Address(types.Type):
     """The address of a named tuple: to kernels the same, but handed over as one number instead of some hundred."""
 
@@ -157,6 +177,27 @@ class _Address(types.Type):
         self.parts, self.instance_class = parts, parts.instance_class
         digest = hashlib.sha256(str(parts).encode()).hexdigest()[:16]
         super().__init__(f"{self.instance_class.__name__}{digest}")  # part of the names of all functions that take it
+
+    def place(self, field: str) -> tuple[int, Any]:
+        """Return the place of a field, and its type."""
+        place = self.parts.fields.index(field)
+        return place, _short_type(self.parts.types[place])
+
+
+def _short_type(given: Any) -> Any:
+    """Return the type that stands for a type where kernels hand it over to others."""
+    if isinstance(given, types.BaseNamedTuple):
+        return _Address(given)
+    if isinstance(given, types.Array) and given.layout == "C" and given.ndim > 0:
+        return _Cells(given.dtype, given.ndim)
+    return given
+
+
+@register_model(_Cells)
+class _CellsModel(models.StructModel):  # type: ignore[misc]
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        members = [("data", types.CPointer(fe_type.dtype)), ("shape", types.UniTuple(types.intp, fe_type.ndim))]
+        super().__init__(dmm, fe_type, members)
 
 
 @register_model(_Address)
@@ -166,51 +207,156 @@ class _AddressModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 @infer_getattr
+class _CellsShape(AttributeTemplate):
+    key = _Cells
+
+    def resolve_shape(self, cells: Any) -> Any:
+        return types.UniTuple(types.intp, cells.ndim)
+
+
+@lower_getattr(_Cells, "shape")
+def _read_shape(context: Any, builder: Any, typ: Any, value: Any) -> Any:
+    return builder.extract_value(value, 1)
+
+
+def _count_indices(index: Any) -> int:
+    """Return how many whole numbers an index is made of; 0 for another kind of index."""
+    parts = tuple(index) if isinstance(index, types.BaseTuple) else (index,)
+    return len(parts) if all(isinstance(part, types.Integer) for part in parts) else 0
+
+
+@infer_global(operator.getitem)
+class _GetItem(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        cells, index = args[0], types.unliteral(args[1])
+        if isinstance(cells, _Cells) and 0 < _count_indices(index) <= cells.ndim:
+            return cells.part(_count_indices(index))(cells, index)
+        if isinstance(cells, _Cells) and cells.ndim == 1 and isinstance(index, types.SliceType):
+            return cells(cells, index)
+        return None
+
+
+@infer_global(operator.setitem)
+class _SetItem(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        cells, index = args[0], types.unliteral(args[1])
+        if isinstance(cells, _Cells) and _count_indices(index) == cells.ndim:
+            return types.none(cells, index, cells.dtype)
+        return None
+
+
+def _find_part(context: Any, builder: Any, cells: Any, value: Any, kind: Any, index: Any) -> tuple[Any, list[Any]]:
+    """Return where that begins which an index leads to, and its shape."""
+    kinds = tuple(kind) if isinstance(kind, types.BaseTuple) else (kind,)
+    parts = cgutils.unpack_tuple(builder, index) if isinstance(kind, types.BaseTuple) else [index]
+    shape = cgutils.unpack_tuple(builder, builder.extract_value(value, 1))
+    offset = None
+    for axis, size in enumerate(shape):
+        if offset is not None:
+            offset = builder.mul(offset, size)
+        if axis < len(parts):
+            at = context.cast(builder, parts[axis], kinds[axis], types.intp)
+            if kinds[axis].signed:  # from the end
+                at = builder.select(builder.icmp_signed("<", at, at.type(0)), builder.add(at, size), at)
+            offset = at if offset is None else builder.add(offset, at)
+    return builder.gep(builder.extract_value(value, 0), [offset]), shape[len(parts) :]
+
+
+def _make_cells(context: Any, builder: Any, kind: Any, data: Any, shape: list[Any]) -> Any:
+    """Return cells of this kind as a value."""
+    value = builder.insert_value(ir.Constant(context.get_value_type(kind), ir.Undefined), data, 0)
+    for axis, size in enumerate(shape):
+        value = builder.insert_value(value, size, (1, axis))
+    return value
+
+
+@lower_builtin(operator.getitem, _Cells, types.Any)
+def _get_item(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    cells, index = signature.args
+    if isinstance(index, types.SliceType):
+        cut = context.make_helper(builder, index, args[1])
+        slicing.guard_invalid_slice(context, builder, index, cut)
+        slicing.fix_slice(builder, cut, builder.extract_value(args[0], (1, 0)))
+        data = builder.gep(builder.extract_value(args[0], 0), [cut.start])
+        return _make_cells(context, builder, cells, data, [slicing.get_slice_length(builder, cut)])
+    data, shape = _find_part(context, builder, cells, args[0], index, args[1])
+    if shape:
+        return _make_cells(context, builder, signature.return_type, data, shape)
+    return context.unpack_value(builder, cells.dtype, data)
+
+
+@lower_builtin(operator.setitem, _Cells, types.Any, types.Any)
+def _set_item(context: Any, builder: Any, signature: Any, args: Any) -> None:
+    cells, index, _ = signature.args
+    data, _ = _find_part(context, builder, cells, args[0], index, args[1])
+    context.pack_value(builder, cells.dtype, args[2], data)
+
+
+@infer_getattr
 class _Field(AttributeTemplate):
     key = _Address
 
     def generic_resolve(self, typ: Any, attr: str) -> Any:
-        if attr in typ.parts.fields:
-            part = typ.parts.types[typ.parts.fields.index(attr)]
-            return _Address(part) if isinstance(part, types.BaseNamedTuple) else part
-        return None
+        return typ.place(attr)[1] if attr in typ.parts.fields else None
 
 
 @lower_getattr_generic(_Address)
 def _read_field(context: Any, builder: Any, typ: Any, value: Any, attr: str) -> Any:
-    place = typ.parts.fields.index(attr)
-    where = builder.gep(value, [ir.Constant(ir.IntType(64), _offsets(context, typ.parts)[place])])
-    part = typ.parts.types[place]
-    if isinstance(part, types.BaseNamedTuple):
+    place, kind = typ.place(attr)
+    where = builder.gep(value, [ir.Constant(ir.IntType(64), _offsets(context, typ)[place])])
+    if isinstance(kind, _Address):
         return where
-    return builder.load(builder.bitcast(where, context.get_value_type(part).as_pointer()))
+    return builder.load(builder.bitcast(where, context.get_value_type(kind).as_pointer()))
+
+
+def _layout(context: Any, kind: Any) -> Any:
+    """Return how a value of this type is stored where an address leads to."""
+    if isinstance(kind, _Address):
+        return ir.LiteralStructType([_layout(context, _short_type(part)) for part in kind.parts.types])
+    return context.get_value_type(kind)
 
 
 _known_offsets: dict[Any, list[int]] = {}
 
 
-def _offsets(context: Any, parts: Any) -> list[int]:
+def _offsets(context: Any, address: _Address) -> list[int]:
     """Return where in memory the fields of a named tuple begin."""
-    if parts not in _known_offsets:
-        layout = ir.LiteralStructType([context.get_value_type(part) for part in parts.types])
-        data = context.codegen().target_data
-        _known_offsets[parts] = [layout.get_element_offset(data, k) for k in range(len(parts.types))]
-    return _known_offsets[parts]
+    if address not in _known_offsets:
+        layout, data = _layout(context, address), context.codegen().target_data
+        _known_offsets[address] = [layout.get_element_offset(data, k) for k in range(len(layout.elements))]
+    return _known_offsets[address]
+
+
+def _shorten(context: Any, builder: Any, given: Any, value: Any) -> Any:
+    """Return a value in its short form; a named tuple as a structure, which is not stored yet."""
+    kind = _short_type(given)
+    if isinstance(kind, _Address):
+        result = ir.Constant(_layout(context, kind), ir.Undefined)
+        for place, part in enumerate(given.types):
+            short = _shorten(context, builder, part, builder.extract_value(value, place))
+            result = builder.insert_value(result, short, place)
+        return result
+    if kind == given:
+        return value
+    model = context.data_model_manager[given]
+    data, shape = (builder.extract_value(value, model.get_field_position(name)) for name in ("data", "shape"))
+    return _make_cells(context, builder, kind, data, cgutils.unpack_tuple(builder, shape))
 
 
 def replace_by_address(function: Callable[..., Any]) -> None:
-    """Let kernels store a named tuple, and go on with its address, where they call this function."""
+    """Let kernels go on with the short form of a value, where they call this function."""
 
     @type_callable(function)
     def resolve(context: Any) -> Any:
-        return lambda parts: _Address(parts) if isinstance(parts, types.BaseNamedTuple) else parts
+        return _short_type
 
     @lower_builtin(function, types.Any)
     def store(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        if signature.args[0] == signature.return_type:
-            return args[0]
-        room = cgutils.alloca_once(builder, args[0].type)
-        builder.store(args[0], room)
+        value = _shorten(context, builder, signature.args[0], args[0])
+        if not isinstance(signature.return_type, _Address):
+            return value
+        room = cgutils.alloca_once(builder, value.type)
+        builder.store(value, room)
         return builder.bitcast(room, cgutils.voidptr_t)
 
 

@@ -232,8 +232,8 @@ def label_stretch(
                 out.proba[t, c] = proba[c]
 
 
-@jit
-def label_rows(
+@inner
+def label_all(
     rows: Codes,
     verified: Ints,
     draws: Floats,
@@ -246,14 +246,7 @@ def label_rows(
     tables: Any,
     out: Outputs,
 ) -> int:
-    """Learn from each row, then label it; return the place of the last fit.
-
-    `fits` begins with the fit so far; new ones follow. `verified` holds the verified classes of the rows, or is
-    empty; the caller gives such rows their labels. `draws` settle ties. Without rows, the window is chosen after the
-    rows seen so far and fitted; the result is the first fit.
-    """
-    state, tests, schedule, settings = by_address(state), by_address(tests), by_address(schedule), by_address(settings)
-    fits, room, tables, out = by_address(fits), by_address(room), by_address(tables), by_address(out)
+    """Do the work of `label_rows`."""
     place = 0
     fit = by_address(select_fit(settings, fits, 0))
     fitted = fit.window[0] > 0
@@ -286,6 +279,41 @@ def label_rows(
                 fitted = True
     label_stretch(rows, labeled, n_rows, begin + labeled, place, draws, state, settings, tables, out)
     return place
+
+
+@jit
+def label_rows(
+    rows: Codes,
+    verified: Ints,
+    draws: Floats,
+    state: StreamState,
+    tests: WindowTests,
+    schedule: Schedule,
+    settings: Any,
+    fits: Any,
+    room: Any,
+    tables: Any,
+    out: Outputs,
+) -> int:
+    """Learn from each row, then label it; return the place of the last fit.
+
+    `fits` begins with the fit so far; new ones follow. `verified` holds the verified classes of the rows, or is
+    empty; the caller gives such rows their labels. `draws` settle ties. Without rows, the window is chosen after the
+    rows seen so far and fitted; the result is the first fit.
+    """
+    return label_all(
+        by_address(rows),
+        by_address(verified),
+        by_address(draws),
+        by_address(state),
+        by_address(tests),
+        by_address(schedule),
+        by_address(settings),
+        by_address(fits),
+        by_address(room),
+        by_address(tables),
+        by_address(out),
+    )
 
 
 @jit
