@@ -1,5 +1,8 @@
 """The compiler: what Numba is told. This module imports it; `jit.py` imports this module with the first kernel call."""
 
+# Numba has no types: its functions, decorators and classes are untyped to mypy.
+# mypy: disable-error-code="no-untyped-call, untyped-decorator, misc, override"
+
 from __future__ import annotations
 
 import gc
@@ -14,7 +17,8 @@ import numba
 from llvmlite import ir
 from numba.core import cgutils, event, types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler
+from numba.core.compiler import Compiler, DefaultPassBuilder
+from numba.core.compiler_machinery import PassManager
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr, infer_global
 from numba.cpython import slicing
 from numba.extending import (
@@ -81,7 +85,7 @@ class _Library(JITCodeLibrary):
                 needed[library] = None
                 todo += library._linking_libraries if isinstance(library, _InnerLibrary) else []
         self._linking_libraries = list(needed)
-        super().finalize()  # type: ignore[no-untyped-call]
+        super().finalize()
 
     def _optimize_final_module(self) -> None:
         """Optimise once: Numba does it twice, to find references that need not be counted, and there are none."""
@@ -89,16 +93,40 @@ class _Library(JITCodeLibrary):
         passes.run(self._final_module, builder)
 
 
+_NEEDLESS = {
+    "DeadBranchPrune",
+    "FindLiterallyCalls",
+    "InlineClosureLikes",
+    "InlineInlinables",
+    "LiteralPropagationSubPipelinePass",
+    "LiteralUnroll",
+    "MakeFunctionToJitFunction",
+    "NopythonRewrites",
+    "RewriteDynamicRaises",
+    "RewriteSemanticConstants",
+    "WithLifting",
+}
+"""Passes of Numba for what kernels do not do: closures, arithmetic with whole arrays, exceptions, `with`, constants as
+types. Each looks through all of a function."""
+
+
 class _Compiler(Compiler):
     """Compiles a kernel that Python calls."""
 
     library: type[JITCodeLibrary] = _Library
 
+    def define_pipelines(self) -> Any:
+        whole = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes = PassManager("kernel")
+        passes.passes.extend(one for one in whole.passes if one[0].__name__ not in _NEEDLESS)
+        passes.finalize()
+        return [passes]
+
     def compile_extra(self, func: Any) -> Any:
         codegen = self.state.targetctx.codegen()
-        self.state.library = self.library(codegen, func.__qualname__)  # type: ignore[no-untyped-call]
+        self.state.library = self.library(codegen, func.__qualname__)
         self.state.library.enable_object_caching()
-        return super().compile_extra(func)  # type: ignore[no-untyped-call]
+        return super().compile_extra(func)
 
 
 class _InnerCompiler(_Compiler):
@@ -194,14 +222,14 @@ def _short_type(given: Any) -> Any:
 
 
 @register_model(_Cells)
-class _CellsModel(models.StructModel):  # type: ignore[misc]
+class _CellsModel(models.StructModel):
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         members = [("data", types.CPointer(fe_type.dtype)), ("shape", types.UniTuple(types.intp, fe_type.ndim))]
         super().__init__(dmm, fe_type, members)
 
 
 @register_model(_Address)
-class _AddressModel(models.PrimitiveModel):  # type: ignore[misc]
+class _AddressModel(models.PrimitiveModel):
     def __init__(self, dmm: Any, fe_type: Any) -> None:
         super().__init__(dmm, fe_type, cgutils.voidptr_t)
 
@@ -370,11 +398,11 @@ def listen(on_start: Callable[[Callable[..., Any]], Any], on_end: Callable[[], A
         def on_end(self, event: event.Event) -> None:
             on_end()
 
-    event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]
+    event.register("numba:compile", Listener())
 
 
 class _PauseCollector(event.Listener):
-    """Keeps the collector of garbage off while Numba compiles: it looks through all that Numba knows, again and again."""
+    """Keeps the garbage collector off while Numba compiles: it would go through all that Numba knows again and again."""
 
     def __init__(self) -> None:
         self._depth, self._wanted = 0, False
@@ -391,4 +419,4 @@ class _PauseCollector(event.Listener):
             gc.enable()
 
 
-event.register("numba:compile", _PauseCollector())  # type: ignore[no-untyped-call]
+event.register("numba:compile", _PauseCollector())
