@@ -149,7 +149,9 @@ def compile_kernel(function: Callable[..., Any], kind: str) -> Any:
 
 def _ignore_constants(dispatcher: Any) -> Any:
     """Compile a kernel once for all numbers that it is called with: to Numba, a constant is a type of its own."""
-    find = dispatcher.get_call_template
+    find = getattr(dispatcher, "get_call_template", None)
+    if find is None:
+        return dispatcher
     dispatcher.get_call_template = lambda args, kws: find(
         tuple(types.unliteral(one) for one in args), {name: types.unliteral(one) for name, one in kws.items()}
     )
@@ -402,7 +404,7 @@ def listen(on_start: Callable[[Callable[..., Any]], Any], on_end: Callable[[], A
 
 
 class _PauseCollector(event.Listener):
-    """Keeps the garbage collector off while Numba compiles: it would go through all that Numba knows again and again."""
+    """Keeps the collector of garbage off while Numba compiles: it would look through all that Numba knows."""
 
     def __init__(self) -> None:
         self._depth, self._wanted = 0, False
