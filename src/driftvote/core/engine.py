@@ -20,13 +20,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftvote.arrays import Arrays, Codes, Floats, Ints, code_dtype
-from driftvote.core.jit import inner, jit
+from driftvote.core.jit import by_address, inner, jit
 from driftvote.core.label_models import Estimator, Majority, Triplet
 from driftvote.core.label_models.interface import (
     LARGE_FIT,
     concat_fits,
     fill_tables,
     fit_period,
+    fit_period_of,
     fit_window,
     follows_agreements,
     label_row,
@@ -155,7 +156,7 @@ def is_fit_due(row: int, level: int, sizes: Ints, floor: int, schedule: Schedule
         return True
     period, before = schedule.periods[level], row - floor
     if before < sizes[level]:
-        period = min(period, fit_period(before, schedule.refresh, schedule.per_window))
+        period = min(period, fit_period_of(before, schedule.refresh, schedule.per_window))
     return row % period == 0
 
 
@@ -254,8 +255,10 @@ def label_rows(
     the rows: from which row on (not the first), and the first row that counts then. Without rows, the window is chosen
     after the rows seen so far and fitted; the result is the first fit.
     """
+    state, tests, schedule, settings = by_address(state), by_address(tests), by_address(schedule), by_address(settings)
+    fits, room, tables, out = by_address(fits), by_address(room), by_address(tables), by_address(out)
     place = 0
-    fit = select_fit(settings, fits, 0)
+    fit = by_address(select_fit(settings, fits, 0))
     fitted = fit.window[0] > 0
     if fitted and tables.ready[0] == 0:
         fill_tables(settings, fit, tables)
@@ -281,7 +284,7 @@ def label_rows(
             if fitted:
                 label_stretch(rows, labeled, t - 1, begin + labeled, place, draws, state, settings, tables, out)
                 labeled = t - 1
-            next_fit = select_fit(settings, fits, place + 1)
+            next_fit = by_address(select_fit(settings, fits, place + 1))
             if fit_if_due(not fitted, row, state, tests, schedule, settings, room, tables, next_fit):
                 place += 1
                 fill_tables(settings, next_fit, tables)
@@ -304,7 +307,8 @@ def predict_rows(
     rows: Codes, draws: Floats, settings: Any, fits: Any, tables: Any, support: Ints, labels: Ints, proba: Floats
 ) -> None:
     """Label rows by the first fit; learn nothing."""
-    fit = select_fit(settings, fits, 0)
+    settings, tables = by_address(settings), by_address(tables)
+    fit = by_address(select_fit(settings, by_address(fits), 0))
     if tables.ready[0] == 0:
         fill_tables(settings, fit, tables)
     for t in range(rows.shape[0]):
@@ -346,9 +350,10 @@ def share_log_odds(
     of the votes (`counts_votes`), one vote alone would be certain, so every class gets one vote more. `alone` is a row
     of abstentions; it and `rows` are changed and come back as they were.
     """
+    settings, fits, tables = by_address(settings), by_address(fits), by_address(tables)
     for t in range(rows.shape[0]):
         target, row = targets[t], rows[t]
-        fill_tables(settings, select_fit(settings, fits, places[t]), tables)
+        fill_tables(settings, by_address(select_fit(settings, fits, places[t])), tables)
         full = log_odds_if(settings, tables, counts_votes, row, target, support, proba)
         base[t] = log_odds_if(settings, tables, counts_votes, alone, target, support, proba)
         for h in range(row.shape[0]):

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from driftvote.arrays import Arrays, Codes, Floats, Ints, code_dtype
-from driftvote.core.jit import inner, jit
+from driftvote.core.jit import by_address, inner, jit
 from driftvote.errors import StateError
 
 ALL_PAST = 2**62
@@ -223,6 +223,7 @@ def rows_to_stride(row: int, stride: int) -> int:
 @jit
 def replay_rows(rows: Codes, state: StreamState) -> None:
     """Add remembered rows to an empty state; the clock says how many came before them, which no window reaches."""
+    state = by_address(state)
     first, t, n_far, follow = state.clock[0], 0, state.lags.shape[0], False
     while t < rows.shape[0]:
         count = min(rows_to_stride(first + t, state.stride), rows.shape[0] - t)
@@ -251,6 +252,7 @@ def rows_of_window(level: int, state: StreamState) -> int:
 @jit
 def set_floor(first: int, state: StreamState) -> None:
     """Let windows hold no row before `first`."""
+    state = by_address(state)
     seen, capacity = state.clock[0], state.ring.shape[0]
     before = state.sums[state.sizes.shape[0]]
     state.floor[0] = first

@@ -21,7 +21,7 @@ import numpy as np
 
 from driftvote import settings, theory
 from driftvote.arrays import Floats, Ints
-from driftvote.core.jit import inner, jit
+from driftvote.core.jit import by_address, inner, jit
 from driftvote.core.state import (
     ALL_PAST,
     SHARES,
@@ -78,7 +78,6 @@ class Comparison(NamedTuple):
     by_range: float
 
 
-@jit
 def threshold(variance: float, half_range: float, step: Comparison) -> float:
     """Return how far the means over the two windows may be apart; values span 2 half_range.
 
@@ -92,6 +91,9 @@ def threshold(variance: float, half_range: float, step: Comparison) -> float:
         # Both hold at the same time (docs/windows.md), so the smaller one does.
         return min(step.plain * half_range, spread + step.by_range * half_range)
     return step.plain * half_range
+
+
+_threshold = inner(threshold)
 
 
 @inner
@@ -111,7 +113,7 @@ def exceeds(near: int, wide: int, squares: int, scale: int, step: Comparison) ->
     gap = abs(r * wide - big * near) / float(r * big * scale)
     mean = wide / float(big * scale)
     variance = max(0.0, squares / float(big * scale * scale) - mean * mean)
-    return gap > threshold(variance, (scale + 1.0) / (2.0 * scale), step)
+    return gap > _threshold(variance, (scale + 1.0) / (2.0 * scale), step)
 
 
 @inner
@@ -154,7 +156,7 @@ def product(x: Floats, left: int, right: int, count: int) -> float:
     return total
 
 
-@jit
+@inner
 def gap_at_equal_shares(level: int, rows: int, pair: int, state: StreamState) -> float:
     """Return the change of a pair's agreement between two windows that the votes for the classes do not explain.
 
@@ -235,7 +237,7 @@ def accepts(level: int, rows: int, state: StreamState, tests: WindowTests) -> bo
             mean = wide[pair] / float(rows * scale)
             variance = max(0.0, squares / float(rows * scale * scale) - mean * mean)
             gap = abs(gap_at_equal_shares(level, rows, pair, state))
-            if gap > threshold(variance, (scale + 1.0) / (2.0 * scale), step):
+            if gap > _threshold(variance, (scale + 1.0) / (2.0 * scale), step):
                 return False
     return True
 
@@ -281,13 +283,21 @@ def choose_window(state: StreamState, tests: WindowTests, limit: int) -> int:
 @jit
 def current_window(state: StreamState, tests: WindowTests) -> tuple[int, int]:
     """Return the index of the window that the rule chooses now, and its rows."""
+    state, tests = by_address(state), by_address(tests)
     level = choose_window(state, tests, state.sizes.shape[0])
     return level, rows_of_window(level, state)
 
 
 @jit
+def unexplained_gap(level: int, rows: int, pair: int, state: StreamState) -> float:
+    """Return the change of a pair's agreement that the votes for the classes do not explain."""
+    return gap_at_equal_shares(level, rows, pair, by_address(state))
+
+
+@jit
 def sum_all_windows(state: StreamState) -> None:
     """Sum up every window that may be compared."""
+    state = by_address(state)
     for level in range(state.sizes.shape[0]):
         if level == 0 or state.sizes[level - 1] < rows_that_count(state):
             sum_window(level, state)
@@ -607,7 +617,7 @@ def explain_choice(state: StreamState, tests: WindowTests, names: Sequence[str])
             limits = np.array([threshold(variance, k / (2.0 * scale), step) for variance in variances.tolist()])
             differences = np.abs(means - near / (r * scale))
             for pair in np.flatnonzero(differences > limits).tolist() if tests.bound == NORMAL else ():
-                differences[pair] = min(differences[pair], abs(gap_at_equal_shares(level, big, pair, state)))
+                differences[pair] = min(differences[pair], abs(unexplained_gap(level, big, pair, state)))
             worst = int((differences - limits).argmax())
             difference, limit = float(differences[worst]), float(limits[worst])
             accepted = difference <= limit

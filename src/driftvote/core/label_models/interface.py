@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from driftvote.arrays import Codes, Floats, Ints
-from driftvote.core.jit import KernelTable, jit
+from driftvote.core.jit import KernelTable, inner
 from driftvote.core.voting import dilute
 
 FITS_PER_WINDOW, FEW_FITS = 8, 4
@@ -39,7 +39,6 @@ def tables_fit(n_labelers: int, n_classes: int) -> bool:
     return n_labelers * n_classes * (n_classes + 1) <= MOST_NUMBERS
 
 
-@jit
 def fit_period(rows: int, refresh: int, per_window: int) -> int:
     """Return the rows between two fits of so many rows: `refresh` times a power of two, about such a part of them."""
     period = refresh
@@ -51,6 +50,8 @@ def fit_period(rows: int, refresh: int, per_window: int) -> int:
         period *= 2
     return period
 
+
+fit_period_of = inner(fit_period)
 
 KERNELS = KernelTable()
 select_fit = KERNELS.function("select_fit")  # (settings, fits, place) -> one fit of a table

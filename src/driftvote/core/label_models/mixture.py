@@ -31,7 +31,7 @@ import numpy as np
 
 from driftvote import settings as checks
 from driftvote.arrays import Codes, Floats, Ints
-from driftvote.core.jit import inner, jit
+from driftvote.core.jit import by_address, inner, jit
 from driftvote.core.label_models.confusion import (
     BALANCE_ROWS,
     EVEN_STEPS,
@@ -295,7 +295,7 @@ def follow_balance(
                 cast[h, patterns.codes[h, q] - 1] = max(1.0, cast[h, patterns.codes[h, q] - 1])
     even = False
     for m in range(ONE_COIN_BALANCE, CAUTIOUS):
-        own, balance = member_settings(settings, m), fit.balance[m]
+        own, balance = by_address(member_settings(settings, m)), fit.balance[m]
         theta = room.pooled if own.pooled else fit.theta[m - CONFUSION]  # the last one with pooled tables is m
         compare_classes(own, cast, fit.worth if own.pooled else em.none, theta, em.odds)
         start_em(patterns)
@@ -331,9 +331,9 @@ def select_fit(settings: MixtureSettings, fits: MixtureFit, place: int) -> Mixtu
 @inner
 def fit_member(m: int, settings: MixtureSettings, total: float, sums: Ints, room: MixtureRoom, fit: MixtureFit) -> None:
     """Fit one member to the patterns of the window, and find what it leaves unexplained."""
-    n_classes, em, own = fit.theta.shape[2], room.em, member_settings(settings, m)
+    n_classes, em, own = fit.theta.shape[2], room.em, by_address(member_settings(settings, m))
     theta = room.pooled if own.pooled else fit.theta[m - CONFUSION]
-    part = EmFit(theta, fit.balance[m], fit.shares[m], room.accuracies[m], fit.votes, fit.window)
+    part = by_address(EmFit(theta, fit.balance[m], fit.shares[m], room.accuracies[m], fit.votes, fit.window))
     run_em(own, em.patterns, total, em.cast, fit.worth if own.pooled else em.none, em.counts, em.odds, part)
     if own.pooled:
         for h in range(theta.shape[0]):
@@ -664,11 +664,11 @@ def score_rows(
     parts: Floats,
 ) -> None:
     """Fill in the probabilities of rows by each member (rows, members, classes); `places` are the fits of the rows."""
-    last = -1
+    settings, fits, tables, last = by_address(settings), by_address(fits), by_address(tables), -1
     for t in range(rows.shape[0]):
         if places[t] != last:
             last = places[t]
-            fill(settings, select(settings, fits, last), tables)
+            fill(settings, by_address(select(settings, fits, last)), tables)
         score_members(tables, rows[t], support, parts[t])
 
 
