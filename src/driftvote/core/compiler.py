@@ -228,7 +228,7 @@ def listen(on_start: Callable[[Callable[..., Any]], Any], on_end: Callable[[], A
 
 
 class _PauseCollector(event.Listener):
-    """Keeps the collector of garbage off while Numba compiles: it looks through all that Numba knows, again and again."""
+    """Keeps the collector of garbage off while Numba compiles: it would look through all that Numba knows."""
 
     def __init__(self) -> None:
         self._depth, self._wanted = 0, False

@@ -301,7 +301,7 @@ def follow_balance(
     for m in range(ONE_COIN_BALANCE, CAUTIOUS):
         own, balance = by_address(member_settings(settings, m)), fit.balance[m]
         theta = room.pooled if own.pooled else fit.theta[m - CONFUSION]  # the last one with pooled tables is m
-        compare_classes(own, cast, fit.worth if own.pooled else em.none, theta, em.odds)
+        compare_classes(own, patterns, cast, fit.worth if own.pooled else em.none, theta, em.odds)
         start_em(patterns)
         step, moved = 0, 1.0
         while step < STEPS and moved > 0.0:
