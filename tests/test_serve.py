@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import csv
 import http.client
@@ -15,6 +16,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -28,10 +30,10 @@ from driftvote.client import Client, ServiceError
 from driftvote.errors import DriftvoteError
 from driftvote.serve import Limits
 from driftvote.serve.access import Gate, make_token
-from driftvote.serve.app import describe
+from driftvote.serve.app import describe, get_ready
 from driftvote.serve.bodies import RequestError
 from driftvote.serve.store import back_up, file_name
-from driftvote.serve.streams import StreamFolder
+from driftvote.serve.streams import ServedStream, StreamFolder
 from driftvote.settings import REVIEW_BELOW
 
 from serve_for_tests import CLASSES, Server, make_rows
@@ -428,6 +430,27 @@ def test_metrics_and_health(server):
     log = [json.loads(line) for line in server.read_log().splitlines()]
     assert any(line.get("route") == "/v1/streams/{name}/rows" and line.get("rows") == 30 for line in log)
     assert "message 1" not in server.read_log()
+
+
+def test_a_stream_or_a_labeler_comes_in_the_middle_of_a_look(folder, monkeypatch):
+    """Health and metrics are read beside the threads that label and create."""
+    stream, _ = folder.create("s", {"classes": CLASSES})
+    stream.submit_rows(stream.rows.read(make_rows(3))).result()
+    bands = stream.model.bands
+
+    def join():
+        found = bands()
+        stream.submit_rows(stream.rows.read([{"votes": {"newcomer": "safe"}}])).result()
+        return found
+
+    monkeypatch.setattr(stream.model, "bands", join)
+    names = {labels["labeler"] for one in stream.metrics() for labels, _ in one.samples if "labeler" in labels}
+    assert "a" in names
+    monkeypatch.undo()
+    create = property(lambda _: folder.create(f"s{len(folder.streams)}", {"classes": CLASSES}), lambda *_: None)
+    monkeypatch.setattr(ServedStream, "problem", create, raising=False)
+    call = SimpleNamespace(service=SimpleNamespace(folder=folder, ready=True))
+    assert asyncio.run(get_ready(call)).status_code == 200
 
 
 def test_other_sites_are_refused(server):
