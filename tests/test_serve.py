@@ -198,6 +198,8 @@ def test_settings_reach_the_model(server, settings):
     assert [row["needs_review"] for row in answers] == [row["label"] is None or row["probability"] < below for row in answers]  # fmt: skip
     assert server.call("POST", f"{path}/predict", {"rows": rows[:3]})[0] == 200
     assert server.call("GET", path)[1]["settings"] == {"classes": CLASSES} | settings
+    status, asked = server.call("GET", f"{path}/questions")
+    assert (status, "is a single one" in asked["note"]) == (200, "estimator" in settings)
     assert [one["name"] for one in server.call("GET", path)[1]["labelers"]] == list(model.labelers)
 
 
