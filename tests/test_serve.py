@@ -564,6 +564,36 @@ def test_retention_keeps_up_with_large_batches(folder):
                 assert db.execute(f"select min(row), count(*) from {table}").fetchone() == (first, 50_000 - first)
 
 
+def test_rows_that_retention_leaves_are_whole(folder):
+    """It cuts inside of what was stored together: votes, times, ids, labels and data must stay with their rows."""
+    stream, _ = folder.create("s", {"classes": CLASSES, "keep_rows": 50, "windows": [32, 64]})
+    rows = make_rows(700)
+    for row in rows[::3]:
+        del row["votes"]["f"]
+    for row in rows[::5]:
+        row["data"] = None
+    answers = []
+    for begin in range(0, 700, 70):
+        batch = stream.rows.read(rows[begin : begin + 70])
+        answers += [json.loads(one) for one in stream.submit_rows(batch).result()["rows"]]
+        with stream.store.reading() as reader:
+            first, last = reader.first_row(), reader.count_rows()
+            stored = reader.rows(first, last)
+            votes = reader.votes(first, last, 6, stream.form.dtype)
+        assert [one.row for one in stored] == list(range(first, last))
+        for one, codes in zip(stored[::9], votes[::9], strict=True):
+            sent = rows[one.row]
+            shown = stream.submit(lambda row_id=one.id: stream.row(row_id)).result()
+            assert shown["row"] == one.row
+            assert shown["votes"] == dict.fromkeys(shown["votes"]) | sent["votes"]
+            assert shown["votes"] == stream.votes_of(codes.tobytes(), list(shown["votes"]))
+            assert (shown["time"], shown["data"]) == (sent["time"], sent["data"])
+            assert stream.answer_of(one) == answers[one.row]
+    assert 0 < first % 70  # inside
+    again = stream.submit_rows(stream.rows.read(rows[-50:])).result()["rows"]
+    assert [json.loads(one) for one in again] == answers[-50:]
+
+
 # -- servers of their own ------------------------------------------------------------------------
 
 
