@@ -415,7 +415,7 @@ class SignedVotesCheck:
     `done` says that no more rows are looked at: from the start, if the format is declared.
 
     Two classes meet on a row less often than by chance, because labelers agree; an abstention meets both of them. So if
-    -1 and +1 avoid each other, and both meet 0, then 0 is the abstention. `votes` counts the values -1, 0 and +1 of each
+    -1 and +1 avoid each other, and both meet 0, then 0 is the abstention. `votes` counts the values -1, 0 and +1 by
     labeler, since rules may vote for one class only, and `pairs` how often two meet: 0 and 1, -1 and 1, -1 and 0.
     """
 
@@ -443,7 +443,7 @@ class SignedVotesCheck:
             self.votes = np.pad(self.votes, ((0, 0), (0, more)))
         self.votes[:, : codes.shape[1]] += held.sum(axis=1)
         low, zero, one = held.sum(axis=2, dtype=np.float64)
-        self.pairs = self.pairs + [zero @ one, low @ one, low @ zero]
+        self.pairs += [zero @ one, low @ one, low @ zero]
         if not literal:  # cells that are empty are no sign of anything
             return
         only_signs = not self.votes[1].any() and self.votes[2].any() and (len(codes) > 1 or self.rows >= _PLAIN_FROM)
