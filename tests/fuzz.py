@@ -400,7 +400,7 @@ def make_rows(rng: random.Random) -> Any:
         [make_cell(rng) if rng.random() < 0.1 else rng.choice([0, 1, -1]) for _ in range(width)] for _ in range(n_rows)
     ]
     names = [rng.choice([f"labeler_{place}", f"n{place}", place]) for place in range(width)]
-    kind = rng.randrange(9)
+    kind = rng.randrange(10)
     if kind == 0:
         return [dict(zip(names, row, strict=True)) for row in cells]
     if kind == 1:
@@ -421,6 +421,8 @@ def make_rows(rng: random.Random) -> Any:
         return rng.choice([*ODD, votes_of(rng, 3)[0], votes_of(rng, 3)[None], iter([votes_of(rng, 3)])])
     if kind == 7:
         return damage_array(votes_of(rng, max(1, n_rows)), rng)
+    if kind == 8:
+        return {name: [row[place] for row in cells] for place, name in enumerate(names)}
     return cells
 
 

@@ -318,7 +318,7 @@ def fit_mixture(
     needed = 1 - (by_coin * max(0.0, 1 - by_class / max(1 - noise(pairs) / total - by_coin, 1e-12))) ** 2
     weights = [1.0, general * coin, general * coin, *(needed * w for w in (tables[0], general * tables[1], CAUTION))]
     free = weights = [weight / sum(weights) for weight in weights]
-    missing = sum(w * shared(found) for w, found in zip(free[:5], [pairs, *by_member], strict=True)) / sum(free[:5])
+    missing = sorted(shared(found) for found in [pairs, *by_member])[2]
     explained = [noise(pairs) / total, by_coin, by_class, general * max(0.0, 1 - missing / SHARED)]
     recent = max(RECENT_ROWS, len(rows) // RECENT_PART)
     if balance == "estimated" and recent < len(rows):

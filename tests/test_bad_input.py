@@ -243,6 +243,20 @@ def test_snorkel_votes_are_not_doubted(coverage):
             check.look(declare_votes(), votes[begin:end], True, begin)
 
 
+@pytest.mark.parametrize("size", [1, 50, 600])
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_rules_for_one_class_are_not_doubted(size, share):
+    """Four rules, each for one class only, of which one is rare: -1 and 1 are together in few columns."""
+    for seed in range(10):
+        draw = np.random.default_rng(seed)
+        truth = (draw.random(600) < share).astype(int)
+        votes = np.where(draw.random((600, 4)) < 0.7, truth[:, None], 1 - truth[:, None])
+        votes[votes != np.arange(4) % 2] = -1
+        check = SignedVotesCheck.of(declare_votes())
+        for begin in range(0, 600, size):
+            check.look(declare_votes(), votes[begin : begin + size], True, begin)
+
+
 MEANT = [
     (lambda: AdaptiveLabelModel(window=100), r"no setting 'window'; did you mean windows=.*FixedWindowLabelModel\(window="),
     (lambda: AdaptiveLabelModel(n_class=3), r"no setting 'n_class'; did you mean n_classes=\?"),

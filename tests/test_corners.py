@@ -354,3 +354,20 @@ print((out.labels == truth).mean(), resource.getrusage(resource.RUSAGE_SELF).ru_
         right, kilobytes = map(float, done.stdout.split())
         assert right > 0.99
         assert kilobytes < 500_000
+
+
+@pytest.mark.parametrize("form", ["pd.DataFrame(columns)", "pd.DataFrame(columns, dtype=object)", "columns"])
+@pytest.mark.parametrize("column", ["a", "when"])
+def test_columns_of_mixed_objects_do_not_crash(form, column):
+    """pyarrow ends the process at dates before numbers, both of NumPy; so it must not be asked to read them."""
+    code = f"""import numpy as np, pandas as pd
+from driftvote import DriftvoteError, MajorityLabelModel
+mixed = [np.datetime64("NaT"), np.int8(1), np.int8(0)]
+columns = {{"a": [1, 0, 1], "b": [1, 0, 1], "c": [0, 0, 1], "when": [1, 2, 3], {column!r}: mixed}}
+try:
+    MajorityLabelModel().label_stream({form}, time="when")
+except DriftvoteError as refusal:
+    print(refusal)"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert f"column '{column}'" in done.stdout

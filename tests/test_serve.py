@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import csv
 import http.client
@@ -15,6 +16,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -28,10 +30,10 @@ from driftvote.client import Client, ServiceError
 from driftvote.errors import DriftvoteError
 from driftvote.serve import Limits
 from driftvote.serve.access import Gate, make_token
-from driftvote.serve.app import describe
+from driftvote.serve.app import describe, get_ready
 from driftvote.serve.bodies import RequestError
 from driftvote.serve.store import back_up, file_name
-from driftvote.serve.streams import StreamFolder
+from driftvote.serve.streams import ServedStream, StreamFolder
 from driftvote.settings import REVIEW_BELOW
 
 from serve_for_tests import CLASSES, Server, make_rows
@@ -196,6 +198,8 @@ def test_settings_reach_the_model(server, settings):
     assert [row["needs_review"] for row in answers] == [row["label"] is None or row["probability"] < below for row in answers]  # fmt: skip
     assert server.call("POST", f"{path}/predict", {"rows": rows[:3]})[0] == 200
     assert server.call("GET", path)[1]["settings"] == {"classes": CLASSES} | settings
+    status, asked = server.call("GET", f"{path}/questions")
+    assert (status, "is a single one" in asked["note"]) == (200, "estimator" in settings)
     assert [one["name"] for one in server.call("GET", path)[1]["labelers"]] == list(model.labelers)
 
 
@@ -430,6 +434,27 @@ def test_metrics_and_health(server):
     assert "message 1" not in server.read_log()
 
 
+def test_a_stream_or_a_labeler_comes_in_the_middle_of_a_look(folder, monkeypatch):
+    """Health and metrics are read beside the threads that label and create."""
+    stream, _ = folder.create("s", {"classes": CLASSES})
+    stream.submit_rows(stream.rows.read(make_rows(3))).result()
+    bands = stream.model.bands
+
+    def join():
+        found = bands()
+        stream.submit_rows(stream.rows.read([{"votes": {"newcomer": "safe"}}])).result()
+        return found
+
+    monkeypatch.setattr(stream.model, "bands", join)
+    names = {labels["labeler"] for one in stream.metrics() for labels, _ in one.samples if "labeler" in labels}
+    assert "a" in names
+    monkeypatch.undo()
+    create = property(lambda _: folder.create(f"s{len(folder.streams)}", {"classes": CLASSES}), lambda *_: None)
+    monkeypatch.setattr(ServedStream, "problem", create, raising=False)
+    call = SimpleNamespace(service=SimpleNamespace(folder=folder, ready=True))
+    assert asyncio.run(get_ready(call)).status_code == 200
+
+
 def test_other_sites_are_refused(server):
     path = server.create("sites")
     for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}, {"Origin": "null"}):  # fmt: skip
@@ -537,6 +562,36 @@ def test_retention_keeps_up_with_large_batches(folder):
         with closing(sqlite3.connect(stream.store.path)) as db:
             for table in ("ids", "data"):
                 assert db.execute(f"select min(row), count(*) from {table}").fetchone() == (first, 50_000 - first)
+
+
+def test_rows_that_retention_leaves_are_whole(folder):
+    """It cuts inside of what was stored together: votes, times, ids, labels and data must stay with their rows."""
+    stream, _ = folder.create("s", {"classes": CLASSES, "keep_rows": 50, "windows": [32, 64]})
+    rows = make_rows(700)
+    for row in rows[::3]:
+        del row["votes"]["f"]
+    for row in rows[::5]:
+        row["data"] = None
+    answers = []
+    for begin in range(0, 700, 70):
+        batch = stream.rows.read(rows[begin : begin + 70])
+        answers += [json.loads(one) for one in stream.submit_rows(batch).result()["rows"]]
+        with stream.store.reading() as reader:
+            first, last = reader.first_row(), reader.count_rows()
+            stored = reader.rows(first, last)
+            votes = reader.votes(first, last, 6, stream.form.dtype)
+        assert [one.row for one in stored] == list(range(first, last))
+        for one, codes in zip(stored[::9], votes[::9], strict=True):
+            sent = rows[one.row]
+            shown = stream.submit(lambda row_id=one.id: stream.row(row_id)).result()
+            assert shown["row"] == one.row
+            assert shown["votes"] == dict.fromkeys(shown["votes"]) | sent["votes"]
+            assert shown["votes"] == stream.votes_of(codes.tobytes(), list(shown["votes"]))
+            assert (shown["time"], shown["data"]) == (sent["time"], sent["data"])
+            assert stream.answer_of(one) == answers[one.row]
+    assert first % 70 > 0  # inside
+    again = stream.submit_rows(stream.rows.read(rows[-50:])).result()["rows"]
+    assert [json.loads(one) for one in again] == answers[-50:]
 
 
 # -- servers of their own ------------------------------------------------------------------------

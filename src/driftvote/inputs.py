@@ -235,6 +235,11 @@ def _read_columns(data: Mapping[Any, Any]) -> Any:
                 f"column {name!r} holds {length} votes, but {next(iter(lengths))!r} holds"
                 f" {next(iter(lengths.values()))}; every labeler needs a vote or an abstention in every row"
             )
+        if len({isinstance(one, np.datetime64) for one in columns[name] if isinstance(one, np.generic)}) > 1:
+            raise VoteError(  # pyarrow crashes on them
+                f"a dict of lists holds votes of one type in each list (column {name!r} holds dates and numbers); pass"
+                " a list of rows"
+            )
     try:
         return pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:

@@ -415,14 +415,14 @@ class SignedVotesCheck:
     `done` says that no more rows are looked at: from the start, if the format is declared.
 
     Two classes meet on a row less often than by chance, because labelers agree; an abstention meets both of them. So if
-    -1 and +1 avoid each other, and both meet 0, then 0 is the abstention. `votes` counts the values -1, 0 and +1, and
-    `pairs` how often two of them meet: 0 and 1, -1 and 1, -1 and 0, and any.
+    -1 and +1 avoid each other, and both meet 0, then 0 is the abstention. `votes` counts the values -1, 0 and +1 by
+    labeler, since rules may vote for one class only, and `pairs` how often two meet: 0 and 1, -1 and 1, -1 and 0.
     """
 
     rows: int = 0
     done: bool = False
-    votes: Floats = field(default_factory=lambda: np.zeros(3))
-    pairs: Floats = field(default_factory=lambda: np.zeros(4))
+    votes: Floats = field(default_factory=lambda: np.zeros((3, 0)))
+    pairs: Floats = field(default_factory=lambda: np.zeros(3))
 
     @classmethod
     def of(cls, form: VoteFormat) -> SignedVotesCheck:
@@ -438,15 +438,17 @@ class SignedVotesCheck:
             return
         self.rows += len(codes)
         codes = codes[: _LOOK_AT - n_rows]
-        low, zero, one = ((codes == value).sum(axis=1).astype(np.float64) for value in (-1, 0, 1))
-        self.votes += [low.sum(), zero.sum(), one.sum()]
-        width = codes.shape[1]
-        self.pairs += [zero @ one, low @ one, low @ zero, len(codes) * width * (width - 1) / 2]
+        held = np.stack([codes == value for value in (-1, 0, 1)])
+        if (more := codes.shape[1] - self.votes.shape[1]) > 0:  # labelers joined
+            self.votes = np.pad(self.votes, ((0, 0), (0, more)))
+        self.votes[:, : codes.shape[1]] += held.sum(axis=1)
+        low, zero, one = held.sum(axis=2, dtype=np.float64)
+        self.pairs += [zero @ one, low @ one, low @ zero]
         if not literal:  # cells that are empty are no sign of anything
             return
-        only_signs = not self.votes[1] and self.votes[2] > 0 and (len(codes) > 1 or self.rows >= _PLAIN_FROM)
+        only_signs = not self.votes[1].any() and self.votes[2].any() and (len(codes) > 1 or self.rows >= _PLAIN_FROM)
         looks = len(codes) > 1 or self.rows & (self.rows - 1) == 0  # single rows: few looks, few false warnings
-        if only_signs or (looks and self._looks_signed(width)):
+        if only_signs or (looks and self._looks_signed()):
             self.done = True
             found = "only -1 and +1" if only_signs else "-1, 0 and +1, of which -1 and +1 look like the classes"
             warnings.warn(
@@ -456,13 +458,15 @@ class SignedVotesCheck:
                 stacklevel=6,
             )
 
-    def _looks_signed(self, width: int) -> bool:
+    def _looks_signed(self) -> bool:
         """Whether -1 and +1 meet less often than 0 meets either, clearly more so than by chance."""
-        if not self.votes.all() or self.rows < _PLAIN_FROM or width < 2:
+        n_rows, width = min(self.rows, _LOOK_AT), self.votes.shape[1]
+        low, zero, one = self.votes
+        chance = [a.sum() * b.sum() - a @ b for a, b in ((zero, one), (low, one), (low, zero))]  # of two labelers
+        by_chance = np.array(chance) / n_rows
+        if self.rows < _PLAIN_FROM or not by_chance.all():
             return False
-        low, zero, one = self.votes / self.votes.sum()
-        by_chance = 2.0 * self.pairs[3] * np.array([zero * one, low * one, low * zero])
-        ratio = self.pairs[:3] / by_chance
+        ratio = self.pairs / by_chance
         # Pairs on a row are not independent: a row of n votes counts as about n.
         noise = np.maximum(ratio, 0.5) / by_chance * max(1.0, (width - 1) / 2.0)
         return all(ratio[place] - ratio[1] > 2.5 * math.sqrt(noise[place] + noise[1]) for place in (0, 2))

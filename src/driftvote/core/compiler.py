@@ -1,7 +1,7 @@
 """The compiler: what Numba is told. This module imports it; `jit.py` imports this module with the first kernel call."""
 
 # Numba has no types: its functions, decorators and classes are untyped to mypy.
-# mypy: disable-error-code="no-untyped-call, untyped-decorator, misc, override"
+# mypy: disable-error-code="no-untyped-call, untyped-decorator, misc, override, import-untyped, arg-type"
 
 from __future__ import annotations
 

@@ -42,6 +42,7 @@ from driftvote.core.state import (
     add_rows,
     check_array,
     empty_state,
+    move_floor,
     n_pairs,
     rebuild_state,
     recent_slots,
@@ -67,6 +68,7 @@ from driftvote.core.windows import (
 from driftvote.errors import StateError
 
 NO_CLASSES: Ints = np.empty(0, np.int64)
+NO_FLOORS: Ints = np.empty((0, 2), np.int64)
 """No row of a chunk is verified."""
 
 FITS_BYTES, LONG = 1 << 31, 512
@@ -237,6 +239,7 @@ def label_all(
     rows: Codes,
     verified: Ints,
     draws: Floats,
+    floors: Ints,
     state: StreamState,
     tests: WindowTests,
     schedule: Schedule,
@@ -246,13 +249,13 @@ def label_all(
     tables: Any,
     out: Outputs,
 ) -> int:
-    """Do the work of `label_rows`."""
+    """Do the work of `label_rows`, with arguments in their short form."""
     place = 0
     fit = by_address(select_fit(settings, fits, 0))
     fitted = fit.window[0] > 0
     if fitted and tables.ready[0] == 0:
         fill_tables(settings, fit, tables)
-    n_rows, t, follow = rows.shape[0], 0, True
+    n_rows, t, follow, floor = rows.shape[0], 0, True, 0
     if n_rows == 0:
         fit_if_due(not fitted, state.clock[0] - 1, state, tests, schedule, settings, room, tables, fit)
         return 0
@@ -261,6 +264,8 @@ def label_all(
         # Up to the next row at which a fit may be due, that row included; the stride is the schedule's `refresh`.
         alone = not fitted or begin + t < schedule.refresh
         end = t + 1 if alone else min(n_rows, t + rows_to_stride(begin + t, state.stride))
+        if floor < floors.shape[0]:
+            end = min(end, floors[floor, 0] - begin)
         add_rows(rows, t, end - t, state, follow)
         for v in range(t, end if verified.shape[0] > 0 else t):
             state.verified[(begin + v) % state.verified.shape[0]] = verified[v]
@@ -277,6 +282,15 @@ def label_all(
                 place += 1
                 fill_tables(settings, next_fit, tables)
                 fitted = True
+        if floor < floors.shape[0] and begin + t == floors[floor, 0]:
+            label_stretch(rows, labeled, t, begin + labeled, place, draws, state, settings, tables, out)
+            labeled = t
+            move_floor(floors[floor, 1], state)
+            place, floor, fitted = place + 1, floor + 1, False  # the fit holds rows from before the change
+            next_fit = by_address(select_fit(settings, fits, place))
+            fit_if_due(not fitted, row, state, tests, schedule, settings, room, tables, next_fit)
+            fill_tables(settings, next_fit, tables)
+            fitted = True
     label_stretch(rows, labeled, n_rows, begin + labeled, place, draws, state, settings, tables, out)
     return place
 
@@ -286,6 +300,7 @@ def label_rows(
     rows: Codes,
     verified: Ints,
     draws: Floats,
+    floors: Ints,
     state: StreamState,
     tests: WindowTests,
     schedule: Schedule,
@@ -298,13 +313,15 @@ def label_rows(
     """Learn from each row, then label it; return the place of the last fit.
 
     `fits` begins with the fit so far; new ones follow. `verified` holds the verified classes of the rows, or is
-    empty; the caller gives such rows their labels. `draws` settle ties. Without rows, the window is chosen after the
-    rows seen so far and fitted; the result is the first fit.
+    empty; the caller gives such rows their labels. `draws` settle ties. `floors` are those that take effect inside of
+    the rows: from which row on (not the first), and the first row that counts then. Without rows, the window is chosen
+    after the rows seen so far and fitted; the result is the first fit.
     """
     return label_all(
         by_address(rows),
         by_address(verified),
         by_address(draws),
+        by_address(floors),
         by_address(state),
         by_address(tests),
         by_address(schedule),
@@ -577,7 +594,7 @@ class Engine:
         cuts = self._cut_for_threads(len(rows), n_jobs) if n_jobs > 1 else []
         if cuts:
             fits = self._label_pieces(rows, draws, verified, out, cuts)
-        elif self._floors or self._stretches:
+        elif self._stretches:
             fits = self._label(rows, draws, verified, out)
         else:
             fits = self._label_segment(rows, draws, verified, out, 0)
@@ -628,10 +645,9 @@ class Engine:
         return fits
 
     def _label(self, rows: Codes, draws: Floats, verified: Ints, out: Targets) -> list[Any]:
-        """Label rows in segments inside of which no floor takes effect and no stretch of known rows begins or ends."""
+        """Label rows in segments inside of which no stretch of known rows begins or ends."""
         first, fits, begin, n_fits = self.n_rows, list[Any](), 0, 0
-        ends = {floor.row for floor in self._floors} | {known.begin for known in self._stretches}
-        ends |= {known.end for known in self._stretches}
+        ends = {known.begin for known in self._stretches} | {known.end for known in self._stretches}
         for end in [*sorted(row - first for row in ends if 0 < row - first < len(rows)), len(rows)]:
             at = slice(begin, end)
             found = self._label_segment(rows[at], draws[at], verified[at], out.cut(at), n_fits)
@@ -657,12 +673,13 @@ class Engine:
         self._known = known
 
     def _label_segment(self, rows: Codes, draws: Floats, verified: Ints, target: Targets, n_fits: int) -> list[Any]:
-        """Label rows inside of which no floor takes effect; return the fits, of which there were `n_fits` before."""
+        """Label rows under the same verified rows; return the fits, of which there were `n_fits` before."""
         if self._stretches:
             self._enter_stretch()
         if self._stale:
             self._refit()
-        n_rows, most = len(rows), self._most_fits(len(rows))
+        floors = self._floors_inside(len(rows)) if self._floors else NO_FLOORS
+        n_rows, most = len(rows), self._most_fits(len(rows)) + len(floors)
         if n_rows > LONG and most * sum(part.nbytes for part in self._fit) > FITS_BYTES:
             found = list[Any]()
             for at in (slice(n_rows // 2), slice(n_rows // 2, None)):
@@ -675,7 +692,7 @@ class Engine:
             for part, now in zip(fits, self._fit, strict=True):
                 part[0] = now[0]
         parts = self._state, self._tests, self._schedule, self._settings, fits, self._room, self._tables
-        last = label_rows(rows, verified, draws, *parts, self._outputs(target, n_fits, len(draws) > 0))
+        last = label_rows(rows, verified, draws, floors, *parts, self._outputs(target, n_fits, len(draws) > 0))
         if last:
             kind = type(fits)
             self._fit = kind(*(part[last : last + 1].copy() for part in fits))
@@ -749,6 +766,15 @@ class Engine:
         self._set_floor(self.n_rows)
         while len(self._floors) > 1 and self._floors[1].row < self.n_rows - self._spare_rows:
             del self._floors[0]
+
+    def _floors_inside(self, n_rows: int) -> Ints:
+        """Return the floors that take effect inside of the next rows and change something."""
+        first, now, inside = self.n_rows, int(self._state.floor[0]), list[Floor]()
+        for floor in self._floors:
+            if first < floor.row < first + n_rows and floor.first != now:
+                inside.append(floor)
+                now = floor.first
+        return np.array(inside, np.int64).reshape(-1, 2) if inside else NO_FLOORS
 
     def _set_floor(self, row: int) -> None:
         first = next((floor.first for floor in reversed(self._floors) if floor.row <= row), 0)
@@ -1053,7 +1079,7 @@ def fit_window_now(
     """Choose the window after the rows seen so far and fit it; the result is the first fit."""
     none, counts = np.empty((0, state.n_classes)), NO_CLASSES
     out = Outputs(counts, none, counts, 0, counts, counts, none, counts)
-    label_rows(state.ring[:0], counts, NO_DRAWS, state, tests, schedule, settings, fits, room, tables, out)
+    label_rows(state.ring[:0], counts, NO_DRAWS, NO_FLOORS, state, tests, schedule, settings, fits, room, tables, out)
 
 
 def check_fit(arrays: Arrays, estimator: Estimator, n_labelers: int, n_classes: int) -> None:

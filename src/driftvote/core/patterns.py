@@ -95,6 +95,7 @@ def same_votes(state: StreamState, left: int, right: int) -> bool:
 def count_keys(state: StreamState, window: int, patterns: Patterns) -> int:
     """Find the patterns of the last `window` rows where each possible one has a place; return how many there are."""
     places, latest, k = patterns.places, patterns.latest, state.n_classes + 1
+    keys, verified, slots, rows = state.keys, state.verified, patterns.slots, patterns.rows
     capacity, end = state.ring.shape[0], state.clock[0] % state.ring.shape[0]
     for place in range(places.shape[0]):
         places[place] = 0
@@ -103,13 +104,13 @@ def count_keys(state: StreamState, window: int, patterns: Patterns) -> int:
         if part == 1:
             first, last = capacity - max(0, window - end), capacity
         for slot in range(first, last):
-            place = state.keys[slot] * k + state.verified[slot] + 1
+            place = keys[slot] * k + verified[slot] + 1
             places[place] += 1
             latest[place] = slot
     size = 0
     for place in range(places.shape[0]):
         if places[place] > 0:
-            patterns.slots[size], patterns.rows[size] = latest[place], float(places[place])
+            slots[size], rows[size] = latest[place], float(places[place])
             size += 1
     return size
 
@@ -157,15 +158,15 @@ def hash_rows(state: StreamState, window: int, patterns: Patterns) -> int:
 def find_patterns(state: StreamState, window: int, patterns: Patterns) -> float:
     """Fill in the patterns of the last `window` rows; return how many rows they stand for."""
     size = count_keys(state, window, patterns) if patterns.few else hash_rows(state, window, patterns)
-    total, verified = 0.0, 0
+    total, verified, ring, slots, rows, codes = 0.0, 0, state.ring, patterns.slots, patterns.rows, patterns.codes
     for q in range(size):
-        slot = patterns.slots[q]
+        slot = slots[q]
         truth = state.verified[slot]
         patterns.truth[q] = truth
         verified += truth >= 0
-        total += patterns.rows[q]
-        for i in range(state.ring.shape[1]):
-            patterns.codes[i, q] = vote_of(state.ring[slot, i]) + 1
+        total += rows[q]
+        for i in range(ring.shape[1]):
+            codes[i, q] = vote_of(ring[slot, i]) + 1
     patterns.size[0], patterns.size[1] = size, verified
     return total
 

@@ -249,10 +249,9 @@ def rows_of_window(level: int, state: StreamState) -> int:
     return min(state.sizes[level], rows_that_count(state))
 
 
-@jit
-def set_floor(first: int, state: StreamState) -> None:
+@inner
+def move_floor(first: int, state: StreamState) -> None:
     """Let windows hold no row before `first`."""
-    state = by_address(state)
     seen, capacity = state.clock[0], state.ring.shape[0]
     before = state.sums[state.sizes.shape[0]]
     state.floor[0] = first
@@ -266,6 +265,12 @@ def set_floor(first: int, state: StreamState) -> None:
             t += count
         for d in range(state.now.shape[0]):
             before[d] = state.now[d] - before[d]
+
+
+@jit
+def set_floor(first: int, state: StreamState) -> None:
+    """Let windows hold no row before `first`."""
+    move_floor(first, by_address(state))
 
 
 @inner

@@ -106,7 +106,8 @@ def collect_metrics(
     low, high = model.bands()
 
     def each(values: Any) -> list[Sample]:
-        return [({"labeler": name}, float(value)) for name, value in zip(model.labelers, values, strict=True)]
+        pairs = zip(model.labelers, values, strict=False)  # in another thread, a labeler may join meanwhile
+        return [({"labeler": name}, float(value)) for name, value in pairs]
 
     families = [
         _gauge("info", "Version and model; always 1.", [({"version": __version__, "model": type(model).__name__}, 1)]),

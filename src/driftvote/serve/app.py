@@ -694,7 +694,7 @@ async def get_health(call: Call) -> Response:
 
 async def get_ready(call: Call) -> Response:
     service = call.service
-    failing = [one for one in service.folder.streams.values() if one.problem]
+    failing = [one for one in list(service.folder.streams.values()) if one.problem]  # others create streams meanwhile
     problems = [*service.folder.damaged, *(f"stream {one.name!r}: {one.problem}" for one in failing)]
     if not service.ready:
         problems.append("compiling on first use, for about half a minute")

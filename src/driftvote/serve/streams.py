@@ -644,6 +644,9 @@ class ServedStream:
         """Return what to verify next."""
         if not self.n_rows:
             return {"questions": [], "expected_change": 0.0, "note": "There are no rows yet."}
+        if not self.model.label_models:
+            note = "Questions are rows on which label models disagree; the estimator of this stream is a single one."
+            return {"questions": [], "expected_change": 0.0, "note": note}
         asked = self.model.ask(n, since=self.store.reader.first_row())
         stored = self.store.reader.rows_at([one.row for one in asked])
         found = []

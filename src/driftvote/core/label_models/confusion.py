@@ -118,8 +118,9 @@ def count_by_class(patterns: Patterns, total: float, cast: Floats, counts: Float
     for c in range(1, n_classes):
         mass[c] = sum_first(work[c], size)
         mass[0] = max(0.0, mass[0] - mass[c])
+    all_codes = patterns.codes
     for h in range(counts.shape[0]):
-        codes = patterns.codes[h]
+        codes = all_codes[h]
         everywhere = cast[h, n_classes] == total  # it never abstains, so its votes add up to the rows of a class
         for v in range(n_classes):
             counts[h, 0, v] = cast[h, v]
@@ -196,19 +197,22 @@ def take_logs(theta: Floats, votes: Ints, logs: Floats, absent: Floats) -> int:
 
 
 @inner
-def compare_classes(settings: EmSettings, cast: Floats, worth: Floats, theta: Floats, odds: Floats) -> None:
+def compare_classes(
+    settings: EmSettings, patterns: Patterns, cast: Floats, worth: Floats, theta: Floats, odds: Floats
+) -> None:
     """Fill in how much likelier each vote makes each class than the first class; first, the log of that for silence.
 
     For more than MOST_FACTORS labelers, whose product would leave the range of numbers, all of it is logs.
     """
     n_classes, logs = theta.shape[1], theta.shape[0] > MOST_FACTORS
+    silence = settings.silence and patterns.size[2] > 0
     for h in range(theta.shape[0]):
         right = theta[h, 0, 0] / theta[h, 0, 1] if settings.pooled else 1.0
         if worth.shape[0] > 0 and worth[h] != 1.0:
             right = math.exp(worth[h] * math.log(right))
         for c in range(1, n_classes):
             odds[h, c, 0] = 0.0
-            if settings.silence and cast[h, n_classes] > 0.0:  # of one that never votes, silence says nothing
+            if silence and cast[h, n_classes] > 0.0:  # of one that never votes, silence says nothing
                 odds[h, c, 0] = math.log(theta[h, c, n_classes] / theta[h, 0, n_classes])
             for v in range(n_classes):
                 said = right if v == c else 1.0 / right if v == 0 else 1.0
@@ -228,6 +232,7 @@ def multiply_votes(one: float, two: float, codes: Any, size: int, scores: Floats
 def score_patterns(settings: EmSettings, start: float, patterns: Patterns, c: int, odds: Floats) -> None:
     """Fill in how much likelier each pattern makes class `c` than the first class; logs for many labelers."""
     scores, majority, size, n = patterns.work[c], patterns.majority, patterns.size[0], odds.shape[0]
+    all_codes, quiet = patterns.codes, patterns.quiet
     pull, logs, plain = settings.pull, n > MOST_FACTORS, True
     for h in range(n if patterns.size[2] > 0 else 0):
         plain = plain and odds[h, c, 0] == 0.0
@@ -239,10 +244,10 @@ def score_patterns(settings: EmSettings, start: float, patterns: Patterns, c: in
         for q in range(size):
             scores[q] = math.log(start)
         for h in range(n):
-            absent = odds[h, c, 0]
+            absent, codes = odds[h, c, 0], all_codes[h]
             if absent != 0.0:
                 for q in range(size):
-                    scores[q] += absent * patterns.quiet[q] if patterns.codes[h, q] == 0 else 0.0
+                    scores[q] += absent * quiet[q] if codes[q] == 0 else 0.0
         for q in range(0 if logs else size):
             scores[q] = math.exp(scores[q])
     if pull > 0.0:
@@ -254,7 +259,7 @@ def score_patterns(settings: EmSettings, start: float, patterns: Patterns, c: in
             elif ahead != 0.0:
                 scores[q] *= more if ahead == 1.0 else less if ahead == -1.0 else math.exp(pull * ahead)
     for h in range(n):
-        codes = patterns.codes[h]
+        codes = all_codes[h]
         if odds.shape[1] == 2 and not logs:
             multiply_votes(odds[h, c, 1], odds[h, c, 2], codes, size, scores)
         else:
@@ -311,10 +316,11 @@ def expect(settings: EmSettings, even: bool, patterns: Patterns, odds: Floats, b
 @inner
 def start_em(patterns: Patterns) -> None:
     """Begin with the majority vote: fill in probabilities, and these times rows."""
-    for c in range(patterns.post.shape[0]):
-        for q in range(patterns.size[0]):
-            patterns.post[c, q] = patterns.majority[c, q]
-            patterns.work[c, q] = patterns.majority[c, q] * patterns.rows[q]
+    majority, rows, post, work, size = patterns.majority, patterns.rows, patterns.post, patterns.work, patterns.size[0]
+    for c in range(post.shape[0]):
+        for q in range(size):
+            post[c, q] = majority[c, q]
+            work[c, q] = majority[c, q] * rows[q]
 
 
 @inner
@@ -323,9 +329,9 @@ def doubt_lone_votes(patterns: Patterns) -> None:
 
     Taken for right, it would make a labeler that often votes alone look good.
     """
-    n_classes = patterns.post.shape[0]
+    n_classes, votes, truth = patterns.post.shape[0], patterns.votes, patterns.truth
     for q in range(patterns.size[0]):
-        if patterns.votes[q] == 1.0 and patterns.truth[q] < 0:
+        if votes[q] == 1.0 and truth[q] < 0:
             for c in range(n_classes):
                 share = PRIOR_SKILL if patterns.majority[c, q] > 0.0 else (1.0 - PRIOR_SKILL) / (n_classes - 1)
                 patterns.post[c, q], patterns.work[c, q] = share, share * patterns.rows[q]
@@ -351,7 +357,7 @@ def run_em(
     step, moved = 0, 1.0
     while step < settings.steps and (moved > 0.0 or step <= settings.even_steps):
         maximise(settings, total, cast, counts, mass, fit)
-        compare_classes(settings, cast, worth, fit.theta, odds)
+        compare_classes(settings, patterns, cast, worth, fit.theta, odds)
         even = settings.estimated and step < settings.even_steps
         moved = expect(settings, even, patterns, odds, fit.balance)
         count_by_class(patterns, total, cast, counts, mass)

@@ -249,8 +249,8 @@ def generality(sums: Ints, n: int, work: Floats) -> float:
 def weigh_members(misfits: Floats, shared: Floats, general: float, fit: MixtureFit) -> None:
     """Fill in the weights; `misfits` are those of all members, the majority first, and what chance leaves last.
 
-    `shared` are the shares of disagreements that are missing. Errors are independent as far as few are, and as far as
-    labelers are no specialists, whose agreements follow from who votes.
+    `shared` are the shares of disagreements that are missing, by member. Errors are independent as far as few are, and
+    as far as labelers are no specialists, whose agreements follow from who votes.
     """
     total, one = misfits[0] + misfits[NOISE] + 1e-12, fit.explained[1]
     classes = max(0.0, min(1.0, (misfits[0] - min(misfits[3], misfits[4])) / total) - one)
@@ -272,11 +272,15 @@ def weigh_members(misfits: Floats, shared: Floats, general: float, fit: MixtureF
         total += weights[m]
     for m in range(weights.shape[0]):
         weights[m] /= total
-    missing, total = 0.0, 0.0
+    # The median, because a member whose labels are far off also misjudges what is shared, however much it weighs.
+    missing = 0.0
     for m in range(shared.shape[0]):
-        missing += weights[m] * shared[m]
-        total += weights[m]
-    fit.explained[3] = general * max(0.0, 1.0 - missing / total / SHARED)
+        before = 0
+        for o in range(shared.shape[0]):
+            before += shared[o] < shared[m] or (shared[o] == shared[m] and o < m)
+        if before == shared.shape[0] // 2:
+            missing = shared[m]
+    fit.explained[3] = general * max(0.0, 1.0 - missing / SHARED)
 
 
 @inner
@@ -297,7 +301,7 @@ def follow_balance(
     for m in range(ONE_COIN_BALANCE, CAUTIOUS):
         own, balance = by_address(member_settings(settings, m)), fit.balance[m]
         theta = room.pooled if own.pooled else fit.theta[m - CONFUSION]  # the last one with pooled tables is m
-        compare_classes(own, cast, fit.worth if own.pooled else em.none, theta, em.odds)
+        compare_classes(own, patterns, cast, fit.worth if own.pooled else em.none, theta, em.odds)
         start_em(patterns)
         step, moved = 0, 1.0
         while step < STEPS and moved > 0.0:
