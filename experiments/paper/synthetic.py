@@ -118,13 +118,16 @@ def draw(numbers: dict[str, Any], folder: Path) -> None:
         draws = len(numbers["seeds"])
         worst = max(block["error"]["mean"] for block in numbers["blocks"])
         left.plot(rows, numbers["windows"], color=ORANGE, label=f"window, mean of {draws} draws")
-        left.set(xlabel="row", ylabel="window size (rows)", title="The window shrinks after a change, then grows again")
+        left.set(xlabel="row", ylabel="window size (rows)", title="The window shrinks after each change")
         for place, curve in enumerate(numbers["accuracies"]):
             right.plot(rows, curve, color=COLOURS[place], label=f"labeler {place + 1}")
         for level, label in ((0.6, "true accuracies"), (0.9, None)):
             right.axhline(level, color="#999999", linewidth=0.9, linestyle=":", label=label)
         right.set(
-            xlabel="row", ylabel="accuracy", ylim=(0.5, 1.02), title=f"Estimates are within {worst:.3f} of the truth"
+            xlabel="row",
+            ylabel="accuracy",
+            ylim=(0.5, 1.02),
+            title=f"At block ends, estimates are off by {worst:.3f} at most",
         )
         for axes in (left, right):
             mark_rows(axes, numbers["borders"])
