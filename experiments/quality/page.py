@@ -29,7 +29,9 @@ FORMER_NAME = "the default of version 0.2.0"
 SHOWN_RANGE = (-8.0, 12.0)
 
 INTRO = """How often are the labels right, compared with a majority vote and with other projects' label models? No model
-sees a true label. These commands write this page and `quality.json`:
+sees a true label."""
+
+COMMANDS = """These commands write this page and `quality.json`:
 
 ```
 make quality                                              # everything, peers included; about 40 minutes
@@ -122,7 +124,7 @@ def page(results: Numbers) -> str:
         parts += [f"![{questions_title(results)}](figures/{QUESTIONS_FIGURE}.png)"]
         parts += [DRIFT_QUESTIONS_NOTE, markdown(*drift_question_table(results["questions"]["drift"]))]
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
-    parts += ["## How it is measured", HOW, f"Made with {versions}."]
+    parts += ["## How it is measured", HOW, COMMANDS, f"Made with {versions}."]
     return "\n\n".join(parts) + "\n"
 
 
