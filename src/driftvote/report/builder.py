@@ -66,7 +66,7 @@ class ReportBuilder:
         The model's settings and how the votes were read, by name, for the page.
     has_gold
         Whether true labels come with the rows. The labels are then also compared with those of a majority vote
-        and of weights from all the past.
+        and of weights from all past rows.
     review_below
         A label less probable than this is listed for review.
 
