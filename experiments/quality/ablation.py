@@ -180,12 +180,12 @@ def page(results: Mapping[str, Gains], limit: int | None = None) -> str:
     picks = ", ".join(f"{title} ({count})" for title, count in sorted(chosen.items(), key=lambda pair: -pair[1]))
     return f"""# One choice changed
 
-What if one choice of the default model were different? Each row of the table changes one choice and labels {of}{len(gains)}
-real streams again. The figures are gains over a majority vote in points: *mean*, *clipped* (gains limited to +5, so that
-a few streams do not decide), *loss* (gains above 0 counted as 0), and the *worst* stream without Basketball. Basketball's
-file is sorted by class, so its first rows have one class; it alone changes some means by several tenths. The last column
-names the streams whose gain changes most. [Label models](estimators.md) and [windows](windows.md) describe the choices.
-`make quality-ablation` writes this page.
+What if one choice of the default model were different? Each row of the table changes one choice and labels
+{of}{len(gains)} real streams again. The figures are gains over a majority vote in points: *mean*, *clipped* (gains
+limited to +5, so that a few streams do not decide), *loss* (gains above 0 counted as 0), and the *worst* stream without
+Basketball. Basketball's file is sorted by class, so its first rows have one class; it alone changes some means by
+several tenths. The last column names the streams whose gain changes most. [Label models](estimators.md) and
+[windows](windows.md) describe the choices. `make quality-ablation` writes this page.
 
 {table(results)}
 
