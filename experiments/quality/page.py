@@ -51,8 +51,8 @@ HOW = f"""- **Streams.** Real votes with gold labels: crowds, panels of language
 - **Intervals**: 95%, by a block bootstrap with {DRAWS:,} draws of blocks of {BLOCK} consecutive rows (shorter blocks in
   streams below 1,500 rows), because neighbouring rows are alike.
 - **Peers** run in their own environments with their default settings, and see the whole stream before they label it.
-  "Refitted" is Snorkel's LabelModel fitted after every {REFIT:,} rows to all rows so far, which then labels the next
-  {REFIT:,}; before the first fit, the majority labels. A tied or missing probability counts as unlabeled. A stream on
+  "Snorkel, fitted anew" fits Snorkel's LabelModel after every {REFIT:,} rows to all rows so far, and labels the next
+  {REFIT:,} rows with it; before the first fit, the majority labels. A tied or missing probability counts as unlabeled. A stream on
   which a peer fails counts as majority. crowd-kit's Dawid-Skene stops after two or three steps on most streams, by its
   own stopping rule. The paper's method is random: its figures are means of two seeds.
 - **Calibration**: expected calibration error of the label's probability, with {BINS} bins, on rows with at least one
