@@ -52,9 +52,9 @@ HOW = f"""- **Streams.** Real votes with gold labels: crowds, panels of language
   streams below 1,500 rows), because neighbouring rows are alike.
 - **Peers** run in their own environments with their default settings, and see the whole stream before they label it.
   "Snorkel, fitted anew" fits Snorkel's LabelModel after every {REFIT:,} rows to all rows so far, and labels the next
-  {REFIT:,} rows with it; before the first fit, the majority labels. A tied or missing probability counts as unlabeled. A stream on
-  which a peer fails counts as majority. crowd-kit's Dawid-Skene stops after two or three steps on most streams, by its
-  own stopping rule. The paper's method is random: its figures are means of two seeds.
+  {REFIT:,} rows with it; before the first fit, the majority labels. A tied or missing probability counts as unlabeled.
+  A stream on which a peer fails counts as majority. crowd-kit's Dawid-Skene stops after two or three steps on most
+  streams, by its own stopping rule. The paper's method is random: its figures are means of two seeds.
 - **Calibration**: expected calibration error of the label's probability, with {BINS} bins, on rows with at least one
   vote. It is compared with that of the vote share, the majority's share of the votes of a row.
 - **Review**: the error rate of the least certain 10% of the rows, divided by that of all rows: 1 is no better than
