@@ -42,7 +42,7 @@ $(VENV)/.serve: $(VENV)/.base
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[serve]"
 	@touch $@
 
-serve-demo: $(VENV)/.serve  ## the service with its live page, on a stream that feeds itself; Ctrl-C ends it
+serve-demo: $(VENV)/.serve  ## the service with its live page, on a simulated stream; Ctrl-C ends it
 	rm -rf demo/serve
 	$(BIN)/driftvote serve --demo --data demo/serve
 
@@ -58,14 +58,14 @@ test-jit: $(VENV)/.dev  ## the tests as users run the package, compiled
 # Running sums wrap around on purpose, of which NumPy warns.
 PLAIN_TESTS = tests/toy tests/test_small_streams.py tests/test_label_models.py tests/test_windows.py tests/test_detector.py
 KERNELS_SEEN = 95
-test-nojit: $(VENV)/.dev  ## the kernels with the compiler off, and which of their lines were seen
+test-nojit: $(VENV)/.dev  ## the kernels with the compiler off, and which of their lines were executed
 	NUMBA_DISABLE_JIT=1 COVERAGE_FILE=.coverage.nojit DRIFTVOTE_DATA=$(DATA) \
 		$(BIN)/python -m pytest -n $(JOBS) -q -m "not slow" -W "ignore:overflow encountered:RuntimeWarning" \
 		--cov --cov-report= --cov-fail-under=0 $(PLAIN_TESTS)
 	$(BIN)/python tests/kernel_coverage.py .coverage.nojit $(KERNELS_SEEN)
 
 # Counting lines slows the compiled tests down by a good part, so this is for whoever wants to know, not for every change.
-coverage: $(VENV)/.dev  ## the lines that all tests together see
+coverage: $(VENV)/.dev  ## the lines that all tests together execute
 	COVERAGE_FILE=.coverage.jit DRIFTVOTE_DATA=$(DATA) $(BIN)/python -m pytest -n $(JOBS) -q --cov --cov-report= --cov-fail-under=0
 	$(MAKE) --no-print-directory test-nojit
 	$(BIN)/coverage combine --quiet --keep .coverage.*jit
@@ -74,14 +74,14 @@ coverage: $(VENV)/.dev  ## the lines that all tests together see
 test-bare:  ## a fresh environment with the base dependencies and nothing else
 	$(PYTHON) tests/bare_install.py
 
-test-dist:  ## before a release: wheel and sdist in empty environments, oldest dependencies, every Python here; 15 minutes
+test-dist:  ## before a release: wheel and sdist in empty environments, oldest dependencies, each installed Python; 15 minutes
 	$(PYTHON) tests/dist_install.py
 
 test-spark: $(VENV)/.dev  ## the Spark adapter on local[2]; says so and does nothing without Java 17
 	@if $(BIN)/python tests/spark/java_here.py; then \
 		$(MAKE) --no-print-directory $(VENV)/.spark && $(BIN)/python -m pytest -q -p no:xdist --no-header tests/spark; fi
 
-test-spark-kill: $(VENV)/.spark  ## a streaming query killed at three random moments, against one in peace; minutes
+test-spark-kill: $(VENV)/.spark  ## a streaming query killed at three random moments, compared with an undisturbed one; minutes
 	DRIFTVOTE_KILLS=full $(BIN)/python -m pytest -q -s -p no:xdist --no-header tests/spark/test_streaming_kill.py
 
 check: $(VENV)/.dev  ## style, types, structure, recipes of CONTRIBUTING.md
@@ -103,7 +103,7 @@ quality: $(VENV)/.plots  ## label quality on real and simulated votes, against p
 quality-ablation: $(VENV)/.base  ## the default model with one choice changed at a time; writes docs/ablation.md
 	$(BIN)/python -m experiments.quality.ablation --data $(DATA) --limit 3000 --docs docs --jobs $(JOBS)
 
-bench: $(VENV)/.dev bench-peers  ## measure, some ten minutes; writes docs/performance.md and docs/startup.md
+bench: $(VENV)/.dev bench-peers  ## measure, about ten minutes; writes docs/performance.md and docs/startup.md
 	$(BIN)/python -m benchmarks
 
 bench-quick: $(VENV)/.dev bench-peers  ## the same at small sizes; writes build/bench-quick/
@@ -112,23 +112,23 @@ bench-quick: $(VENV)/.dev bench-peers  ## the same at small sizes; writes build/
 committee: $(VENV)/.dev  ## committees on the paper's streams, and their times; writes the tables of docs/committee.md
 	$(BIN)/python -m benchmarks.committee --data $(DATA)
 
-events-bench: $(VENV)/.dev  ## drift events against what is known to have happened, some minutes; tables of docs/events.md
+events-bench: $(VENV)/.dev  ## drift events on streams with known changes, some minutes; tables of docs/events.md
 	$(BIN)/pip install --quiet --disable-pip-version-check river==0.26.1
 	$(BIN)/python -m benchmarks.events --data $(DATA)
 
 bands: $(VENV)/.dev  ## calibrate the bands of the accuracies, a few minutes; writes src/driftvote/drift/bands.py, docs/events.md
 	$(BIN)/python -m benchmarks.bands
 
-bench-check: $(VENV)/.dev  ## fails if the default model is slower than benchmarks/marks.json (AGAINST=path: than that checkout)
+bench-check: $(VENV)/.dev  ## fails if the default model is slower than benchmarks/marks.json, or than the checkout AGAINST=path
 	$(BIN)/python -m benchmarks.check $(if $(AGAINST),--against $(AGAINST))
 
-bench-files: $(VENV)/.dev  ## files against memory, a few minutes; writes docs/files.md
+bench-files: $(VENV)/.dev  ## files compared with memory, a few minutes; writes docs/files.md
 	$(BIN)/python -m benchmarks.files
 
 fuzz: $(VENV)/.dev  ## damaged and hostile input against everything that reads, MINUTES=5; what broke is kept in build/fuzz
 	$(BIN)/python tests/fuzz.py --minutes $(or $(MINUTES),5) $(if $(SEED),--seed $(SEED))
 
-kill: $(VENV)/.dev  ## label --state and watch killed at KILLS=200 random moments each; no row lost, twice or different
+kill: $(VENV)/.dev  ## label --state and watch killed at KILLS=200 random moments each; no row is lost, duplicated or different
 	$(BIN)/python tests/kill.py --kills $(or $(KILLS),200) $(if $(SEED),--seed $(SEED))
 
 serve-bench: $(VENV)/.dev  ## the service under load, some minutes; writes the table of docs/serve.md
@@ -137,16 +137,16 @@ serve-bench: $(VENV)/.dev  ## the service under load, some minutes; writes the t
 serve-fuzz: $(VENV)/.dev  ## hostile requests to the service, REQUESTS=5000
 	PYTHONPATH=tests $(BIN)/python tests/serve_fuzz.py --requests $(or $(REQUESTS),5000) $(if $(SEED),--seed $(SEED))
 
-serve-kill: $(VENV)/.dev  ## the service killed KILLS=50 times under load; nothing answered lost, twice or different
+serve-kill: $(VENV)/.dev  ## the service killed KILLS=50 times under load; no answered row is lost, duplicated or different
 	PYTHONPATH=tests $(BIN)/python tests/serve_kill.py --kills $(or $(KILLS),50) $(if $(SEED),--seed $(SEED))
 
 watch-bench: $(VENV)/.dev  ## latency, memory and kills of driftvote watch, some minutes; writes the tables of docs/watch.md
 	$(BIN)/python -m benchmarks.watch
 
-bench-spark-state: $(VENV)/.spark  ## what streams keep on disk, and what a micro-batch writes; writes docs/spark-streaming.md
+bench-spark-state: $(VENV)/.spark  ## size of the state of a stream, and what a micro-batch writes; writes docs/spark-streaming.md
 	$(BIN)/python -m benchmarks.spark_state
 
-bench-spark: $(VENV)/.spark  ## labeling on Spark against copying, some ten minutes; writes the table of docs/spark.md
+bench-spark: $(VENV)/.spark  ## labeling on Spark against copying, about ten minutes; writes the table of docs/spark.md
 	$(BIN)/python -m benchmarks.spark
 
 # Each peer has its own environment; one that cannot be installed is reported and left out.
@@ -167,14 +167,14 @@ notebooks: $(VENV)/.dev  ## run the notebooks of the documentation and store the
 docs: $(VENV)/.dev  ## run every example of the documentation and follow its links
 	$(BIN)/python -m pytest -q tests/test_docs.py tests/test_site.py tests/test_notebooks.py
 
-readme: $(VENV)/.plots  ## write the figures in README.md anew, from the tables in docs/
+readme: $(VENV)/.plots  ## write the figures in README.md again, from the tables in docs/
 	$(BIN)/python -m experiments.readme
 
-picture: $(VENV)/.dev  ## the picture of the README, and photographs of the demo's report and the live page (needs Chromium)
+picture: $(VENV)/.dev  ## the picture of the README, and screenshots of the demo's report and of the live page (needs Chromium)
 	$(BIN)/python -m experiments.drift --docs docs
 	PYTHONPATH=tests $(BIN)/python tests/make_report_picture.py
 
-golden: $(VENV)/.dev  ## write the golden files anew (only when results are meant to change)
+golden: $(VENV)/.dev  ## write the golden files again (only when results are meant to change)
 	$(BIN)/python tests/make_golden.py
 
 clean:  ## remove what the targets made

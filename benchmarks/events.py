@@ -324,7 +324,7 @@ def same_events(plan: Plan) -> tuple[list[str], dict[str, bool]]:
                 same += events == alone
                 total += 1
     return [
-        f"{same} of {total} runs of the default model and of the paper's gave the very events of the detector alone."
+        f"{same} of {total} runs of the default model and of the paper's gave exactly the events of the detector alone."
     ], {"both models give the events of the detector": same == total}
 
 

@@ -89,7 +89,7 @@ def child(votes: str, labels: str, *given: str) -> None:
 
 
 def by_format(rows: int, folder: Path) -> list[dict[str, Any]]:
-    """Rows a second from each format to Parquet, and from Parquet to each format."""
+    """Rows per second from each format to Parquet, and from Parquet to each format."""
     from driftvote.cli.convert import convert
 
     codes = make_parquet(rows, folder / "votes.parquet")
@@ -160,7 +160,7 @@ def page(found: dict[str, Any]) -> str:
     ]
     return f"""# Files: speed and memory
 
-Written by `make bench-files`; figures are never typed in. How files are read and written is described in
+Written by `make bench-files`; no figure is typed by hand. How files are read and written is described in
 [the command line](cli.md).
 
 Measured on: {machine_sentence(found["machine"])}
@@ -188,7 +188,7 @@ second core is free; results that are written and dropped also spare the memory 
 
 ## By format
 
-Rows a second, {found["format_rows"]:,} rows x {LABELERS} labelers: labeled from this format to Parquet, and from
+Rows per second, {found["format_rows"]:,} rows x {LABELERS} labelers: labeled from this format to Parquet, and from
 Parquet to this format. Text formats without declared `--classes` are read twice, once to find the classes.
 
 | format | read | written |

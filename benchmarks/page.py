@@ -9,15 +9,16 @@ from typing import Any
 
 from benchmarks.common import MODELS, STREAMS, machine_sentence
 from benchmarks.peers import BATCH
-from experiments.output import BLACK, BLUE, COLOURS, ORANGE, figure, markdown
+from experiments.output import BLUE, GREY, figure, markdown, set_title
 
 Lines = list[dict[str, Any]]
 
-INTRO = """Times say little on somebody else's machine; ratios carry over. Both sides of every comparison take turns in
-one run (A B A B ...) on the same votes, and a ratio is the median over the rounds. *The majority line* is
-`np.sign(V.sum(axis=1))` on an int8 array of -1 and +1, rows x labelers; `label_stream` gets the same votes as class
-codes and every output is read: labels, codes, probabilities, windows, accuracies. Drift events are on, as they are by
-default. Figures are of the default model, `AdaptiveLabelModel()`, unless a table says otherwise."""
+INTRO = """Times depend on the machine; ratios depend on it much less. The two sides of each comparison take turns in
+one process (A B A B ...) on the same votes, and a ratio is the median over the rounds. *The majority line*
+is `np.sign(V.sum(axis=1))` on an int8 array of -1 and +1, rows x labelers. `label_stream` gets the same
+votes as class codes, and every output is read: labels, codes, probabilities, windows, accuracies. Drift
+events are on, as they are by default. All figures are of the default model, `AdaptiveLabelModel()`, unless
+a table names another one."""
 
 COMMANDS = """```
 make bench                # everything below; installs the peers below .bench-envs/ first
@@ -26,27 +27,30 @@ make bench-check          # is the default model slower than benchmarks/marks.js
 ```"""
 
 NOTES = {
-    "axes": """One thread; a new model each time. With more than two classes, or abstentions (0), the reference is still
-the one line of the intro on an array of the same shape; a majority over many classes costs more than
-that. Peak memory is that of a process that loads the votes and labels them once, above the same process
-idle after its imports; it holds votes, outputs and the compiled kernels.""",
-    "growth": """Steady streams. Pairs of labelers grow 12.7-fold from 6 to 20.""",
-    "latency": """`update()` with an array row on a warm model, beside what a user would build today: one river ADWIN
-for each pair of labelers, fed with whether the pair agrees. ADWIN raises an alarm and nothing else: it estimates
-no accuracy and gives no label, so it solves an easier problem. *adwin* gets the agreements ready-made,
-only feeding them is timed, and the target is judged against it; *fed from the votes* computes them from
-the row as a user must. Mean cost is that of blocks of rows that take turns; the percentiles are of
-single rows, and the largest may be a pause of the system and not of the code.""",
-    "chunked": """`label_stream` on an iterator of chunks, each result read and dropped, each length in a fresh process.
-Chunks are cut from a small pool, so that making them costs nothing; the pool is counted as ours. Peak
-memory is above the same process idle after its imports.""",
-    "peers": """The same votes, peers in environments of their own, in turns with driftvote. **All three solve an
-easier, static problem**: they fit one set of accuracies to all rows at once, give no window, cannot go on with a
-stream, and see the future of every row they label; driftvote labels each row from the rows up to it.
-Neither importing nor a first call is timed: 50 rows for a peer, for driftvote the votes themselves,
-because its kernels are compiled then. Share right: rows labeled as the simulated truth, on a stream
-whose accuracies change every 1,000 rows.""",
+    "axes": """One thread, and a new model each time. With more than two classes, or with abstentions (0), the
+reference is still the majority line on an array of the same shape; a majority over many classes costs more than that.
+Peak memory is that of a process that loads the votes and labels them once, minus that of the same process
+after its imports. It includes votes, outputs and the compiled kernels.""",
+    "growth": """Streams without drift. From 6 to 20 labelers, the number of pairs grows 12.7-fold.""",
+    "latency": """`update()` with an array row on a warm model, compared with what a user could build from river: one
+ADWIN for each pair of labelers, fed with whether the pair agrees. ADWIN solves an easier problem: it raises an
+alarm, but estimates no accuracy and gives no label. *adwin* gets the agreements ready-made, and only its
+updates are timed; the target refers to it. *adwin, fed from the votes* also computes them from the row, as
+a user must. The mean comes from blocks of rows that take turns. The percentiles are of single rows; the
+largest may be a pause of the operating system.""",
+    "chunked": """`label_stream` on an iterator of chunks. Each result is read and dropped, and each length runs in a
+fresh process. Chunks are views of a small pool of votes, which counts as memory of driftvote. Peak memory is
+above that of the same process after its imports.""",
+    "peers": """The same votes, in turns with driftvote, each peer in an environment of its own. **All three solve an
+easier, static problem**: they fit one set of accuracies to all rows at once, so every label uses later rows
+too, and they cannot continue a stream. driftvote labels each row from the rows up to it. Imports and a
+first call are not timed (50 rows for a peer; for driftvote all votes, because kernels are compiled at the
+first call). *Right* is the share of rows labeled as the simulated truth, on a stream whose accuracies
+change every 1,000 rows.""",
 }
+
+WIDE = (7.6, 3.6)
+"""Size of a figure in inches."""
 
 PASS, FAIL, MISSING = "pass", "fail", "not measured"
 
@@ -69,21 +73,21 @@ class Target:
 
 
 TARGETS = (
-    Target("steady", "`label_stream`, n = 6, 1e6 rows, all outputs, one thread, over the majority line", 12.0),
+    Target("steady", "`label_stream`, 6 labelers, 1e6 rows, all outputs, one thread, over the majority line", 12.0),
     Target("waves", "the same, accuracies follow sine waves of 20,000 rows", 30.0),
     Target("restless", "the same, all accuracies change every 1,000 rows", 40.0),
-    Target("labelers", "n = 20 over n = 6, 1e6 rows", 12.0),
+    Target("labelers", "20 labelers over 6, 1e6 rows", 12.0),
     Target("classes", "5 classes over 2 classes", 2.0),
     Target("abstain", "30% abstentions over none", 1.5),
     Target("rows", "1e7 rows over 1e6 rows", 11.0),
     Target("threads", "two threads, 1e7 rows: how many times faster than one", 1.6, at_most=False),
     Target("snorkel", "Snorkel's static fit and predict over `label_stream`, 100,000 rows", 1.0, at_most=False),
-    Target("adwin_6", "`update()` over one ADWIN per pair, n = 6 (15 updates)", 2.5),
-    Target("adwin_20", "`update()` over one ADWIN per pair, n = 20 (190 updates)", 0.5),
-    Target("first_call", "first `update()` with an empty cache over compiling a function of one line", 8.0),
+    Target("adwin_6", "`update()` over one ADWIN per pair, 6 labelers (15 pairs)", 2.5),
+    Target("adwin_20", "`update()` over one ADWIN per pair, 20 labelers (190 pairs)", 0.5),
+    Target("first_call", "first `update()` with an empty cache, over compiling a function of one line", 8.0),
     Target("first_label", "first `update()` with a filled cache, after the import, processor time", 0.6, unit="s"),
     Target("chunked_memory", "1e8 rows in chunks: peak memory above the idle process", 300.0, unit="MB"),
-    Target("chunked_growth", "the same: peak of the longest stream over that of the shortest", 1.1),
+    Target("chunked_growth", "1e8 rows in chunks: peak memory over that of the shortest stream", 1.1),
 )
 
 
@@ -174,7 +178,7 @@ def axes_table(found: dict[str, list[dict[str, Any]]]) -> str:
     made = []
     for axis, lines in found.items():
         memory = "peak_mb" in lines[0]
-        header = [titles.get(axis, axis), "time", "rows a second", "x majority", "rounds"]
+        header = [titles.get(axis, axis), "time", "rows per second", "x majority", "rounds"]
         rows = [
             [
                 _axis_value(axis, line),
@@ -186,7 +190,7 @@ def axes_table(found: dict[str, list[dict[str, Any]]]) -> str:
             ]
             for line in lines
         ]
-        header += ["peak memory", "of it votes and outputs"] if memory else []
+        header += ["peak memory", "votes and outputs alone"] if memory else []
         base = ", ".join(
             text
             for key, text in {
@@ -219,14 +223,14 @@ def latency_table(found: dict[str, Any]) -> str:
         for name, spread in line["distribution"].items():
             cells = [f"{value:.1f}" for value in spread.values()]
             rows.append([str(line["labelers"]), name, f"{line['microseconds'][name]:.2f}", *cells])
-    header = ["labelers", "microseconds a row", "mean", "median", "90%", "99%", "largest"]
+    header = ["labelers", "microseconds per row", "mean", "median", "90%", "99%", "largest"]
     note = f"The model had seen {found['warm_rows']:,} rows, ADWIN the last {found['adwin_warm_rows']:,} of them."
     if found["reason"]:
         note += f" river was not measured: {found['reason']}."
     else:
         note += " " + " ".join(
-            f"n = {line['labelers']}: `update()` costs {line['ratio']:.2f} times one ADWIN per pair"
-            f" ({line['ratio_read']:.2f} with every output read)."
+            f"With {line['labelers']} labelers, `update()` costs {line['ratio']:.2f} times one ADWIN per pair"
+            f" ({line['ratio_read']:.2f} times with every output read)."
             for line in found["lines"]
         )
     versions = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
@@ -238,7 +242,7 @@ def chunked_table(found: dict[str, Any]) -> str:
         [f"{line['rows']:,}", _seconds(line["seconds"]), f"{line['rows_per_second']:,.0f}", f"{line['peak_mb']:.0f} MB"]
         for line in found["lines"]
     ]
-    text = markdown(["rows", "time", "rows a second", "peak memory"], rows)
+    text = markdown(["rows", "time", "rows per second", "peak memory"], rows)
     return f"{text}\n\nChunks of {found['chunk']:,} rows, {found['labelers']} labelers."
 
 
@@ -251,70 +255,101 @@ def peers_table(found: dict[str, Any]) -> str:
         right = f"{line['right']:.1%} / {line['ours_right']:.1%} / {line['majority_right']:.1%}"
         times = [_seconds(line["seconds"]), _seconds(line["ours_seconds"]), f"{line['times_ours']:,.1f}"]
         rows.append([BATCH[name], line["version"], f"{line['rows']:,} x {line['labelers']}", *times, right])
-    header = ["", "version", "rows x labelers", "time", "driftvote", "times ours", "right: peer / driftvote / majority"]
+    header = [
+        "",
+        "version",
+        "rows x labelers",
+        "time",
+        "driftvote",
+        "times driftvote's",
+        "right: peer / driftvote / majority vote",
+    ]
     return markdown(header, rows)
 
 
-def _draw_speed(axes: dict[str, list[dict[str, Any]]], folder: Path) -> None:
-    """Nanoseconds a row over rows and over labelers, beside the majority line."""
-    with figure(folder, "performance-speed", svg=False, ncols=2, figsize=(9, 3.4)) as (left, right):
-        for plot, axis in ((left, "rows"), (right, "labelers")):
-            lines = axes[axis]
-            places = [line[axis] for line in lines]
-            for key, label, colour in (
-                ("seconds", "label_stream, all outputs", ORANGE),
-                ("majority_seconds", "np.sign(V.sum(axis=1))", BLACK),
-            ):
-                plot.plot(places, [line[key] / line["rows"] * 1e9 for line in lines], "o-", color=colour, label=label)
-            plot.set(xscale="log", yscale="log", xlabel=axis, ylabel="nanoseconds a row")
-        right.set_xticks([line["labelers"] for line in axes["labelers"]])
-        right.set_xticklabels([str(line["labelers"]) for line in axes["labelers"]])
-        right.minorticks_off()
-        left.legend(fontsize=9)
-
-
-def _draw_memory(axes: dict[str, list[dict[str, Any]]], chunked: dict[str, Any] | None, folder: Path) -> None:
-    """Peak memory over rows: one call that returns everything, and a stream in chunks."""
-    with figure(folder, "performance-memory", svg=False, figsize=(5.6, 3.4)) as plot:
-        lines = axes["rows"]
-        rows = [line["rows"] for line in lines]
-        plot.plot(rows, [line["peak_mb"] for line in lines], "o-", color=BLUE, label="one array, all outputs held")
-        if chunked:
-            rows = [line["rows"] for line in chunked["lines"]]
-            peaks = [line["peak_mb"] for line in chunked["lines"]]
-            plot.plot(rows, peaks, "s-", color=ORANGE, label=f"in chunks of {chunked['chunk']:,} rows")
-        plot.set(xscale="log", yscale="log", xlabel="rows", ylabel="MB above the idle process")
-        plot.legend(fontsize=9)
-
-
-def _draw_latency(found: dict[str, Any], folder: Path) -> None:
-    """Median, percentiles and largest time of one row, for both numbers of labelers."""
-    colours = {
-        "update": ORANGE,
-        "update, all outputs read": COLOURS[2],
-        "adwin": BLACK,
-        "adwin, fed from the votes": BLUE,
+def _draw_speed(axes: dict[str, list[dict[str, Any]]], folder: Path) -> str:
+    """Draw the time of a row by the number of labelers, with that of the majority line; return the finding."""
+    lines = axes["labelers"]
+    places = [line["labelers"] for line in lines]
+    curves = {
+        "label_stream": (BLUE, [line["seconds"] / line["rows"] * 1e9 for line in lines]),
+        "majority line": (GREY, [line["majority_seconds"] / line["rows"] * 1e9 for line in lines]),
     }
-    with figure(folder, "performance-latency", svg=False, ncols=2, figsize=(9, 3.4), sharey=True) as plots:
-        for plot, line in zip(plots, found["lines"], strict=True):
-            for name, spread in line["distribution"].items():
-                plot.plot(list(spread), list(spread.values()), "o-", color=colours[name], label=name)
-            plot.set(yscale="log", title=f"{line['labelers']} labelers, {line['pairs']} pairs")
-        plots[0].set_ylabel("microseconds a row")
-        plots[0].legend(fontsize=9)
+    shown = [line for line in lines if line["labelers"] in (6, 20)] or lines
+    finding = "label_stream takes longer than a majority vote: " + ", ".join(
+        f"{line['ratio']:.0f} times with {line['labelers']} labelers" for line in shown
+    )
+    with figure(folder, "performance-speed", svg=False, figsize=WIDE) as plot:
+        for name, (colour, heights) in curves.items():
+            plot.plot(places, heights, "o-", color=colour)
+            _name_line(plot, name, places[-1], heights[-1], colour)
+        plot.set(xscale="log", yscale="log", xlabel="labelers", ylabel="nanoseconds per row")
+        plot.set_xticks(places, [str(place) for place in places])
+        plot.minorticks_off()
+        set_title(plot.figure, finding)
+    return f"{finding}."
+
+
+def _draw_memory(axes: dict[str, list[dict[str, Any]]], chunked: dict[str, Any] | None, folder: Path) -> str:
+    """Draw peak memory by the number of rows: one call that returns everything, and a stream in chunks."""
+    lines = axes["rows"]
+    finding = f"One array of {lines[-1]['rows']:,} rows takes {lines[-1]['peak_mb']:,.0f} MB"
+    curves = {"one array,\nall outputs kept": (GREY, lines)}
+    if chunked:
+        last = chunked["lines"][-1]
+        finding += f"; in chunks, {last['rows']:,} rows take {last['peak_mb']:,.0f} MB"
+        curves[f"chunks of\n{chunked['chunk']:,} rows"] = (BLUE, chunked["lines"])
+    with figure(folder, "performance-memory", svg=False, figsize=WIDE) as plot:
+        for name, (colour, points) in curves.items():
+            rows, peaks = ([point[key] for point in points] for key in ("rows", "peak_mb"))
+            plot.plot(rows, peaks, "o-", color=colour)
+            _name_line(plot, name, rows[-1], peaks[-1], colour)
+        plot.set(xscale="log", yscale="log", xlabel="rows", ylabel="MB above the idle process")
+        for axis in (plot.xaxis, plot.yaxis):
+            axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        set_title(plot.figure, finding)
+    return f"{finding}."
+
+
+def _draw_latency(found: dict[str, Any], folder: Path) -> str:
+    """Draw the median time of one row and its 99th percentile, beside one ADWIN per pair; return the finding."""
+    finding = "update() takes " + " and ".join(
+        f"{line['distribution']['update']['median']:.1f} µs with {line['labelers']} labelers" for line in found["lines"]
+    )
+    names = {"update": ("update()", BLUE), "adwin": ("one ADWIN per pair", GREY)}
+    with figure(folder, "performance-latency", svg=False, figsize=WIDE) as plot:
+        labels = []
+        for line in found["lines"]:
+            for name, (label, colour) in names.items():
+                if name not in line["distribution"]:
+                    continue
+                spread = line["distribution"][name]
+                plot.plot([spread["median"], spread["p99"]], [len(labels)] * 2, color=colour, linewidth=3, alpha=0.35)
+                plot.plot(spread["median"], len(labels), "o", color=colour, markersize=9)
+                plot.plot(spread["p99"], len(labels), "|", color=colour, markersize=14, markeredgewidth=2)
+                labels.append(f"{label}, {line['labelers']} labelers")
+        plot.set_yticks(range(len(labels)), labels)
+        plot.set_ylim(len(labels) - 0.5, -0.5)
+        plot.grid(visible=False, axis="y")
+        plot.set(xscale="log", xlabel="microseconds per row: median (dot) to 99% of the rows (bar)")
+        plot.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        set_title(plot.figure, f"{finding} (median)")
+    return f"{finding} (median of single rows)."
+
+
+def _name_line(plot: Any, name: str, x: float, y: float, colour: str) -> None:
+    """Write the name of a line behind its last point."""
+    plot.annotate(name, (x, y), (8, 0), textcoords="offset points", va="center", color=colour, annotation_clip=False)
 
 
 def draw(sections: dict[str, Any], folder: Path) -> list[tuple[str, str]]:
     """Draw what was measured; file and caption of each figure."""
     made = []
     if "axes" in sections:
-        _draw_speed(sections["axes"], folder)
-        made.append(("performance-speed.png", "Time of a row over the number of rows and of labelers."))
-        _draw_memory(sections["axes"], sections.get("chunked"), folder)
-        made.append(("performance-memory.png", "Peak memory over the number of rows."))
+        made.append(("performance-speed.png", _draw_speed(sections["axes"], folder)))
+        made.append(("performance-memory.png", _draw_memory(sections["axes"], sections.get("chunked"), folder)))
     if "latency" in sections:
-        _draw_latency(sections["latency"], folder)
-        made.append(("performance-latency.png", "Time of one row online: median, 90%, 99%, largest."))
+        made.append(("performance-latency.png", _draw_latency(sections["latency"], folder)))
     return made
 
 
@@ -326,7 +361,7 @@ def _summary(results: dict[str, Any]) -> str:
     rows = summary_rows(results["targets"])
     verdicts = [row[3] for row in rows]
     count = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in (PASS, FAIL, MISSING))
-    note = "" if results["plan"] == "full" else f" Sizes of the {results['plan']} plan: the verdicts say nothing."
+    note = "" if results["plan"] == "full" else f" Sizes of the {results['plan']} plan: too small for a verdict."
     return _section(
         "What must hold",
         f"{count}.{note}",
@@ -341,7 +376,7 @@ def _tables(sections: dict[str, Any]) -> list[str]:
         "growth": ("How the cost grows", growth_table),
         "latency": ("One row at a time", latency_table),
         "chunked": ("A long stream in chunks", chunked_table),
-        "peers": ("Beside other label models", peers_table),
+        "peers": ("Compared with other label models", peers_table),
     }
     return [
         _section(title, NOTES[name], make(sections[name])) for name, (title, make) in makers.items() if name in sections
@@ -349,11 +384,11 @@ def _tables(sections: dict[str, Any]) -> list[str]:
 
 
 def page(results: dict[str, Any], drawn: list[tuple[str, str]]) -> str:
-    plots = "\n\n".join(f"![{caption}](figures/{file})\n\n*{caption}*" for file, caption in drawn)
+    plots = "\n\n".join(f"![{caption}](figures/{file})" for file, caption in drawn)
     parts = [
         "# Performance",
         f"Written by `make bench` ({results['plan']} plan, {results['minutes']:.1f} minutes) from `performance.json`;"
-        " figures are never typed in.",
+        " no figure is typed by hand.",
         INTRO,
         f"Measured on: {machine_sentence(results['machine'])}",
         COMMANDS,

@@ -116,10 +116,11 @@ def page(found: dict[str, Any]) -> str:
     made = ", ".join(f"{name} {number}" for name, number in found["versions"].items())
     return f"""# What the first call costs
 
-Kernels are compiled by Numba on first use and kept on disk, beside the package or, where that folder
-is read-only, in the user's cache folder. A second process compiles nothing. `NUMBA_CACHE_DIR` chooses
-another folder. Importing compiles nothing either. [`driftvote compile`](cli.md#driftvote-compile) does all of it
-beforehand. If compiling takes longer than two seconds, a line on standard error says so; `DRIFTVOTE_QUIET=1` hides it.
+Numba compiles the kernels when they are first used, and keeps them on disk: next to the package or, if that folder is
+read-only, in the user's cache folder. `NUMBA_CACHE_DIR` selects another folder. A second process compiles nothing, and
+importing compiles nothing. Each kind of call (one row, a batch, a report, questions) compiles its own kernels.
+[`driftvote compile`](cli.md#driftvote-compile) compiles all of them in advance. If compiling takes longer than two
+seconds, a line on standard error says so; `DRIFTVOTE_QUIET=1` hides it.
 
 | processor time of a fresh process | empty cache | filled cache |
 |---|---|---|
@@ -127,11 +128,11 @@ beforehand. If compiling takes longer than two seconds, a line on standard error
 {row("`import driftvote`, then the first `update()` of the default model", "first_call")}
 {row("for comparison: `import numba`, then a function of one line", "trivial")}
 
-With an empty cache the first `update()` takes {ratio:.0f} times as long as that function of one line. Installed,
-driftvote and all that it needs take {found["installed_mb"]:.0f} MB.
+With an empty cache, the first `update()` takes {ratio:.0f} times as long as that function of one line. driftvote and
+its dependencies take {found["installed_mb"]:.0f} MB on disk.
 
-Medians of {RUNS} fresh processes each, in turns. Made with {made}. Times move with the machine; what carries
-over is that a filled cache saves all the compiling. Run it again: `make bench`.
+Medians of {RUNS} fresh processes each, which took turns. Made with {made}. Times depend on the machine. Run it
+again: `make bench`.
 """
 
 

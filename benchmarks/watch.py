@@ -92,7 +92,7 @@ def latencies(rows: int, folder: Path) -> dict[str, dict[str, float]]:
 
 
 def memory(marks: list[int], folder: Path) -> list[dict[str, float]]:
-    """Peak memory of the process after so many lines, and the lines a second up to there."""
+    """Peak memory of the process after so many lines, and the lines per second up to there."""
     pool = lines_of(POOL, 6)
     process = watching("--state", folder / "memory.npz")
     assert process.stdin is not None
@@ -168,7 +168,7 @@ def latency_table(found: dict[str, dict[str, float]]) -> str:
 
 
 def memory_table(found: list[dict[str, float]]) -> str:
-    lines = ["| lines | peak memory | lines a second |", "|---|---|---|"]
+    lines = ["| lines | peak memory | lines per second |", "|---|---|---|"]
     lines += [f"| {int(f['lines']):,} | {f['peak_mb']:.0f} MB | {f['a_second']:,.0f} |" for f in found]
     growth = found[-1]["peak_mb"] - found[0]["peak_mb"]
     verdict = "flat" if growth < MOST_GROWTH_MB else "**not flat**"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -28,6 +29,7 @@ __all__ = [
     "legend_below",
     "mark_rows",
     "markdown",
+    "set_title",
     "thousands",
 ]
 
@@ -39,6 +41,9 @@ BLUE, ORANGE, BLACK, GREY = COLOURS[0], COLOURS[1], INK, "#8a94a0"
 
 WEIGHT_COLUMNS = 160
 """Columns of a map of weights, each a median over rows: more show single rows, not labelers."""
+
+LETTERS_PER_INCH = 10.5
+"""Letters of a title that fit into an inch."""
 
 _SETTINGS: Any = {
     **STYLE,
@@ -89,6 +94,12 @@ def mark_rows(axes: Any, rows: Iterable[float], label: str = "distribution chang
 def legend_below(axes: Any, columns: int = 4, distance: float = 0.16, fontsize: int = 9) -> None:
     """Put a legend under the plot, where it hides no data."""
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -distance), ncols=columns, fontsize=fontsize)
+
+
+def set_title(drawn: Any, text: str) -> None:
+    """Write a title over all panels of a figure, from its left edge, in as many lines as it needs."""
+    lines = textwrap.fill(text, int(LETTERS_PER_INCH * drawn.get_figwidth()))
+    drawn.suptitle(lines, x=0.01, ha="left", fontsize=11, fontweight="bold")
 
 
 def thousands(axes: Any) -> None:

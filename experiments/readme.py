@@ -13,7 +13,7 @@ from typing import Any
 from experiments.output import markdown
 from experiments.quality.checks import answer_gains, gains_of
 from experiments.quality.models import DEFAULT
-from experiments.quality.questions import ASK
+from experiments.quality.questions import ASK, ROWS
 from experiments.quality.scoring import summarize
 
 ROOT = Path(__file__).parents[1]
@@ -27,7 +27,7 @@ def results_table(quality: dict[str, Any]) -> str:
     for name in (DEFAULT, *PEERS):
         found = summarize(gains_of(quality) if name == DEFAULT else quality["peers"][name]["gains"])
         shown = f"**`{name}`**" if name == DEFAULT else name
-        sees = "each row as it comes" if name == DEFAULT else "the whole stream at once"
+        sees = "each row as it arrives" if name == DEFAULT else "the whole stream at once"
         lines.append([shown, sees, *(f"{found[key]:+.1f}" for key in ("mean", "clipped", "worst"))])
     count = len(quality["streams"])
     header = ["", "sees", "mean gain", "clipped mean", "worst stream"]
@@ -36,7 +36,7 @@ def results_table(quality: dict[str, Any]) -> str:
     return (
         f"Points of accuracy over a majority vote on {count} real streams (crowds, LLM panels, labeling functions,\n"
         f"sensors). `AdaptiveLabelModel()` is clearly better than the majority on {clear} of them, clearly worse on\n"
-        f"{worse}; on the other {count - clear - worse} the 95% interval of the difference holds zero.\n\n"
+        f"{worse}; on the other {count - clear - worse} the 95% interval of the difference includes zero.\n\n"
         + markdown(header, lines)
     )
 
@@ -45,9 +45,9 @@ def questions_sentence(quality: dict[str, Any]) -> str:
     """What twenty answers are worth."""
     none, twenty = (summarize(answer_gains(quality, ASK, 0.0, answers)) for answers in (0, 20))
     return (
-        "On the same streams, twenty answers raise the mean gain from"
-        f" {none['mean']:+.1f} to {twenty['mean']:+.1f} points\nand the worst stream from {none['worst']:+.1f} to"
-        f" {twenty['worst']:+.1f}."
+        f"On the first {ROWS:,} rows of the same streams, twenty answers raise the mean gain over a majority vote"
+        f" from\n{none['mean']:+.1f} to {twenty['mean']:+.1f} points, and the worst stream from {none['worst']:+.1f} to"
+        f" {twenty['worst']:+.1f} points."
     )
 
 
@@ -55,9 +55,10 @@ def install_sentence(startup: dict[str, Any]) -> str:
     """How large an installation is, and how long the first call takes."""
     empty, filled = (startup["first_call"][cache] for cache in ("empty", "filled"))
     return (
-        f"An installation takes {startup['installed_mb']:.0f} MB with all that it needs. The first call compiles for"
-        f" your machine,\nonce: {empty:.0f} seconds of processor time. Later processes label their first row after"
-        f" {filled:.1f} seconds.\n`driftvote compile` does it beforehand."
+        f"An installation takes {startup['installed_mb']:.0f} MB, dependencies included. The first `update()` compiles"
+        f" code for your machine, once:\n{empty:.0f} seconds of processor time. Later processes label their first row"
+        f" after {filled:.1f} seconds. Batches, drift events and the report\ncompile their own parts when they are"
+        " first used; `driftvote compile` compiles everything in advance."
     )
 
 

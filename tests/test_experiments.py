@@ -126,7 +126,7 @@ class TestFiles:
         assert set(kept["versions"]) == {"driftvote", "python", "numpy", "numba"}
         text = (out / "reproduction.md").read_text()
         assert text == page(kept, "figures")
-        assert "What the protocol hides" in text
+        assert "What the paper's protocol hides" in text
         agreement = text.partition("## Run it")[0]
         assert f"{len(all_claims(kept['experiments']))} claims hold" in agreement
         assert agreement.count("\n| [") == len(EXPERIMENTS)

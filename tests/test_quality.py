@@ -387,8 +387,8 @@ class TestPage:
         publish(results, tmp_path)
         text = (tmp_path / "quality.md").read_text()
         assert "clearly better on 1 streams and clearly worse on 1; on the other 1" in " ".join(text.split())
-        assert "labels 86.2% of the rows right, a majority vote 80.0%" in " ".join(text.split())
-        assert "| **AdaptiveLabelModel()** | each row as it comes | +6.17 | +1.17 | -0.67 | -2.0 (down) |" in text
+        assert "labels 86.2% of the rows correctly, a majority vote 80.0%" in " ".join(text.split())
+        assert "| **AdaptiveLabelModel()** | each row as it arrives | +6.17 | +1.17 | -0.67 | -2.0 (down) |" in text
         assert (
             "| up | f | 100 x 3, 2 | 50% | 80.0 | 100.0 | +20.00 (+18.00 to +22.00) | 0.100 / 0.200 | 2.50 / 2.75 |"
             in text
@@ -448,8 +448,8 @@ def test_a_page_of_some_parts_keeps_the_others_and_says_so(tmp_path):
     assert results["rare"] == committed["rare"]
     assert "rare" in results["earlier"]
     assert "streams" not in results["earlier"]
-    assert "not yet again:** `rare`" in page(results)
+    assert "since the last change of the model:** `rare`" in page(results)
     whole = dict(committed)
     keep_other_parts(whole, path)
     assert whole["earlier"] == []
-    assert "not yet again" not in page(whole)
+    assert "since the last change" not in page(whole)

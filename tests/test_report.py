@@ -268,7 +268,9 @@ def test_changes_are_reported_where_there_are_some_and_only_there():
         assert not any(step.section == "events" for step in report.next_steps)
         stream = swap(20_000, seed)
         swapped = from_arrays(stream.votes)
-        assert re.match(r"5 of 5 labelers changed around row (9,9|10,0)\d\d: 3 got worse \(most: ", swapped.verdict)
+        assert re.match(
+            r"All 5 labelers changed around row (9,9|10,0)\d\d: 3 got worse \(labeler_\d most: ", swapped.verdict
+        )
         assert swapped.next_steps[0].section == "events"
         assert swapped.window_drops == []  # the event says it
         fixed = from_arrays(stream.votes, AdaptiveLabelModel(false_event_rate=None))

@@ -96,7 +96,7 @@ def test_charts_draw_and_fit(browser, demo, size):
         for words in (tab.locator("h1"), chart(tab, "accuracy").locator(".mark").first):
             box = words.bounding_box()
             assert box["y"] + box["height"] <= size["height"]
-        assert "labeler_1, 55% right instead of 90%" in tab.locator("h1").text_content()
+        assert "labeler_1 most: 55% right instead of 90%" in tab.locator("h1").text_content()
         for change in tab.locator("#event-1 .change .numbers").all():
             box = change.bounding_box()
             assert box["x"] + box["width"] <= size["width"]

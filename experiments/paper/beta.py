@@ -9,13 +9,16 @@ import numpy as np
 
 from driftvote import theory
 from driftvote.models import AdaptiveLabelModel
-from experiments.output import GREY, Table, figure, legend_below
+from experiments.output import GREY, Table, figure, legend_below, set_title
 from experiments.paper.measures import Claim, accuracy, f1, mean_and_spread, verdict_of
 from experiments.paper.video import PERMUTE, SETUP_COLOURS, SETUPS, load_dataset, name_of, votes_of
 from experiments.runs import Numbers, Run
 
 HEADING = "Sensitivity to beta"
-FIGURES = {"beta-basketball": "Basketball over beta.", "beta-tennis": "Tennis over beta."}
+FIGURES = {
+    "beta-basketball": "Basketball: accuracy and F1 by beta.",
+    "beta-tennis": "Tennis: accuracy and F1 by beta.",
+}
 DATASETS = ("basketball", "tennis")
 BETAS = (0.001, 0.01, 0.05, 0.1, 0.2, theory.BEST_BETA, 0.6, 0.8, 1.0, 1.5, 2.0)
 MEASURES = ("accuracy", "f1")
@@ -94,8 +97,19 @@ def draw(numbers: dict[str, Any], folder: Path) -> None:
             for axes, measure, title in zip(pair, MEASURES, ("accuracy", "F1"), strict=True):
                 _draw_measure(axes, numbers, name, measure)
                 axes.set(xscale="log", xlabel="beta", ylabel=f"{title} (%)")
-                axes.set_title(f"{name.title()}: {title}, {numbers[name][PERMUTE]['runs']} runs", fontsize=10)
                 legend_below(axes, 4, distance=0.18, fontsize=8)
+            set_title(pair[0].figure, _describe(numbers, name))
+
+
+def _describe(numbers: dict[str, Any], name: str) -> str:
+    """The finding that the figure of a dataset shows."""
+    table = numbers[name][PERMUTE]
+    means = [row["mean"] for row in table["accuracy"]]
+    usual, last = means[numbers["betas"].index(0.1)], means[-1]
+    return (
+        f"{name.title()}: with permute, beta = {numbers['betas'][-1]:g} labels {last:.1f}% of the rows correctly and"
+        f" beta = 0.1 {usual:.1f}% ({table['runs']} runs)"
+    )
 
 
 def _draw_measure(axes: Any, numbers: dict[str, Any], name: str, measure: str) -> None:

@@ -64,14 +64,14 @@ def page(results: dict[str, Any], figures: str) -> str:
         f" experiments on the paper's own data with `AdaptiveLabelModel.paper()`. {len(everything) - len(differing)} of"
         f" {len(everything)} claims hold.",
         markdown(["experiment", "claims", "hold", "differ"], summary),
-        f"{len(differing)} differ:" if differing else "None differs.",
+        f"{len(differing)} differ:" if differing else "No claim differs.",
         "\n".join(f"- {claim.statement}: {claim.ours}. {claim.note}".rstrip() for claim in differing),
         "## Run it",
         _RUN,
         f"The page is made from `results.json`, which also holds the seeds. Made with {versions}.",
     ]
     if "video" in experiments:
-        parts += ["## What the protocol hides", _protocol_section(experiments["video"])]
+        parts += ["## What the paper's protocol hides", _protocol_section(experiments["video"])]
     parts += ["## Why we differ", _WHY]
     for name, claims in judged.items():
         module = EXPERIMENTS[name]
@@ -111,13 +111,13 @@ stopped.
 
 | command | needs the data | time on two cores |
 |---|---|---|
-| `python -m experiments.paper data --data folder` | looks whether they are there and complete | seconds |
+| `python -m experiments.paper data --data folder` | checks that they are there and complete | seconds |
 | `python -m experiments.paper theory`, `synthetic` | no | a minute, most of it compiling |
 | `python -m experiments.paper images` | `awa2` | a minute |
-| `python -m experiments.paper video`, `beta` | `wrench` | some ten minutes |
+| `python -m experiments.paper video`, `beta` | `wrench` | about ten minutes |
 
-The data are public and not part of this repository. Without them `make reproduce` says what is missing and where to get
-it, and runs the rest.
+The data are public, but not part of this repository. Without them, `make reproduce` names what is missing and where to
+get it, and runs the rest.
 
 | folder | what | source |
 |---|---|---|
@@ -145,20 +145,20 @@ def _protocol_section(numbers: dict[str, Any]) -> str:
     commercial = rows[DATASETS.index("commercial")]
     return (
         "The paper turns every abstention into a random vote, for the adaptive model and for the majority it is"
-        " compared with. That handicaps both. A majority vote that simply ignores abstentions, which is what a user"
+        " compared with. That handicaps both. A majority vote that ignores abstentions, which is what a user"
         f" would write in one line, labels {commercial[1]:.1f}% of Commercial right; the paper's protocol with the"
-        f" adaptive model {commercial[3]:.1f}%. The paper's comparison is fair between its two sides, and says nothing"
-        " about this one. `AdaptiveLabelModel()` therefore counts abstentions as neither agreement nor disagreement;"
+        f" adaptive model {commercial[3]:.1f}%. The paper treats both sides of its comparison alike, but does not make"
+        " this comparison. `AdaptiveLabelModel()` therefore counts abstentions as neither agreement nor disagreement;"
         " `AdaptiveLabelModel.paper()` keeps the protocol.\n\n" + markdown(header, rows)
     )
 
 
 _WHY = """- **The authors' off-by-one.** Their public code for the image stream compares window sizes with `<` where
-  Algorithm 1 has `<=`, and returns the window before the largest one it reached when none was refused. The paper's
-  62.51 is that code's figure: picking windows by its rule on the same votes gives it back. Algorithm 1 as written is
-  better.
+  Algorithm 1 has `<=`, and returns the second largest window if no window was refused. The paper's 62.51 is the result
+  of that code: choosing windows by its rule on the same votes gives the same number. Algorithm 1 as written is better.
 - **Swapped rows.** The paper's table of data sizes swaps Tennis and Basketball.
-- **Random ties.** A tied vote is a coin toss, and where many rows are tied (majority, windows 2 and 4) a figure is one
-  draw of the coins. Ours and the paper's are two draws; the last column says how far one moves. With the authors' own
-  float sums and coins every window comes out to the second decimal (`tests/authors_coins.py`).
-- **Video figures** are printed in the paper as plots only; what is judged there is its statements."""
+- **Random ties.** A tied vote is a coin toss. Where many rows are tied (majority, windows 2 and 4), a figure is one
+  random draw. Ours and the paper's are two draws; the last column gives the standard deviation of a draw. With the
+  authors' own floating-point sums and coin tosses, every window agrees to the second decimal
+  (`tests/authors_coins.py`).
+- **Video.** The paper shows these results only as plots, so we check what its text says about them."""

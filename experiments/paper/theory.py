@@ -13,7 +13,7 @@ from experiments.paper.measures import Claim, verdict_of
 from experiments.runs import Numbers, Run
 
 HEADING = "The guarantee"
-FIGURES = {"guarantee-phi": "The constant Φ over beta."}
+FIGURES = {"guarantee-phi": "The constant Φ of the guarantee by beta."}
 BETAS = np.geomspace(0.02, 3.0, 200)
 
 

@@ -46,24 +46,24 @@ from experiments.runs import Numbers, Run
 HEADING = "Video"
 FIGURES = {
     "video-tennis-accuracy": "Tennis: accuracy by window, and the windows that were chosen.",
-    "video-basketball-accuracy": "Basketball, likewise.",
-    "video-commercial-accuracy": "Commercial, likewise.",
+    "video-basketball-accuracy": "Basketball: accuracy by window, and the windows that were chosen.",
+    "video-commercial-accuracy": "Commercial: accuracy by window, and the windows that were chosen.",
     "video-tennis-f1": "Tennis: F1 by window.",
     "video-basketball-f1": "Basketball: F1 by window.",
     "video-commercial-f1": "Commercial: F1 by window.",
-    "video-tennis-gain": "Tennis, permuted, one run: how far the adaptive window is ahead of fixed ones.",
-    "video-tennis-over-time": "The paper's figure of the same: accuracy of the next 128 rows.",
+    "video-tennis-gain": "Tennis, permute, one run: how far the adaptive window is ahead of fixed ones.",
+    "video-tennis-over-time": "The same run as the paper draws it: accuracy over the next 128 rows.",
     "video-tennis-weights-map": "Tennis: weight of each labeler over time, one run.",
-    "video-tennis-weights": "The paper's figure of the same.",
+    "video-tennis-weights": "The same weights as the paper draws them.",
     "video-commercial-weights-map": "Commercial: weight of each labeler over time, one run.",
-    "video-commercial-weights": "The paper's figure of the same.",
+    "video-commercial-weights": "The same weights as the paper draws them.",
 }
 DATASETS = ("tennis", "basketball", "commercial")
 PLAIN, PERMUTE = SETUPS = ("no permute", "permute")
 SETUP_COLOURS = {PLAIN: COLOURS[0], PERMUTE: COLOURS[5]}
 WEIGHTS_SHOW = {
-    PLAIN: "weight of each labeler",
-    PERMUTE: "after a shuffle of the names (dotted), weights follow",
+    PLAIN: "weight of each labeler, no permute",
+    PERMUTE: "weights follow the labelers when they are shuffled (dotted lines)",
 }
 RATE, SPAN = 1e-3, 128
 TRACED_WINDOWS = ("16", "64", "256", "1024")
@@ -243,7 +243,7 @@ def _compare_windows(numbers: Parts) -> Claim:
 def _compare_weights(numbers: Parts, name: str) -> Claim:
     plain, shuffled = (_mean_movement(numbers[name][setup]["trace"]["weights"]) for setup in SETUPS)
     steady = shuffled > 1.5 * plain
-    note = "Sharper with permuting, but restless without it too: a weight jumps whenever the window does."
+    note = "Weights change more with permuting, but are not steady without it: a weight jumps with the window."
     return Claim(
         f"{name.title()}: weights are steady without permuting and change sharply with it",
         "shown in figures",
@@ -282,7 +282,8 @@ def draw(numbers: Parts, folder: Path) -> None:
         _draw_accuracy(numbers[name], name, folder)
         with figure(folder, f"video-{name}-f1", figsize=(6.4, 4.6)) as axes:
             _draw_strategies(axes, numbers[name], "f1")
-            axes.set(ylabel="F1 (%)", title=f"{name.title()}: F1 score")
+            axes.set(ylabel="F1 (%)")
+            axes.set_title(_describe_strategies(numbers[name], name, "f1"), fontsize=10)
     _draw_over_time(numbers["tennis"][PERMUTE]["trace"], numbers["span"], folder)
     for name in ("tennis", "commercial"):
         _draw_weights(numbers[name], name, folder)
@@ -303,19 +304,37 @@ def _draw_strategies(axes: Any, part: Parts, measure: str) -> None:
     legend_below(axes, 2, distance=0.28, fontsize=8)
 
 
+def _describe_strategies(part: Parts, dataset: str, measure: str) -> str:
+    """The finding of a figure: the adaptive model and the best fixed window, in both set-ups."""
+    shown = []
+    for setup in (PLAIN, PERMUTE):
+        table = part[setup][measure]
+        best = max(table[name]["mean"] for name in fixed_windows(table))
+        shown.append(f"{table['adaptive']['mean']:.1f} and {best:.1f}")
+    name = "F1" if measure == "f1" else "accuracy"
+    return (
+        f"{dataset.title()}, {name} (%): adaptive and best fixed window\n{shown[0]}; with permute {shown[1]}"
+        f" (means of {part[PERMUTE]['runs']} runs)"
+    )
+
+
+def _mean_window(shares: dict[str, float]) -> float:
+    return sum(int(size) * share for size, share in shares.items()) / sum(shares.values())
+
+
 def _draw_accuracy(part: Parts, dataset: str, folder: Path) -> None:
     with figure(folder, f"video-{dataset}-accuracy", ncols=2, figsize=(11, 4.6)) as (left, right):
         _draw_strategies(left, part, "accuracy")
         left.set_ylabel("accuracy (%)")
-        runs = part[PERMUTE]["runs"]
-        left.set_title(f"{dataset.title()}: mean and standard deviation of {runs} runs", fontsize=10)
+        left.set_title(_describe_strategies(part, dataset, "accuracy"), fontsize=10)
         sizes = [str(size) for size in sorted({int(size) for setup in SETUPS for size in part[setup]["window_share"]})]
         for shift, (setup, colour) in zip((-0.2, 0.2), SETUP_COLOURS.items(), strict=True):
             share = [100 * part[setup]["window_share"].get(size, 0.0) for size in sizes]
             right.bar(np.arange(len(sizes)) + shift, share, 0.4, color=colour, label=setup)
         label_windows(right, sizes)
         right.set(xlabel="window size (rows)", ylabel="share of rows (%)")
-        right.set_title("Windows that the adaptive model chose", fontsize=10)
+        usual, shuffled = (_mean_window(part[setup]["window_share"]) for setup in (PLAIN, PERMUTE))
+        right.set_title(f"Mean window chosen: {usual:,.0f} rows, with permute {shuffled:,.0f}\n", fontsize=10)
         legend_below(right, 2, distance=0.28, fontsize=8)
 
 
@@ -327,7 +346,11 @@ def _draw_over_time(trace: Parts, span: int, folder: Path) -> None:
             axes.plot(rows, curves[size], color=COLOURS[place], linewidth=0.9, label=f"window {size}")
         axes.plot(rows, curves["adaptive"], color=ORANGE, linewidth=1.8, label="adaptive")
         mark_rows(axes, trace["shuffles"], "names shuffled")
-        axes.set(xlabel="row", ylabel=f"accuracy of the next {span} rows (%)", title="Tennis, permuted, one run")
+        axes.set(
+            xlabel="row",
+            ylabel=f"accuracy of the next {span} rows (%)",
+            title="Tennis, permute, one run, as the paper draws it",
+        )
         thousands(axes)
         legend_below(axes, 6)
     shown = {"adaptive": curves["adaptive"]} | {f"window {size}": curves[size] for size in TRACED_WINDOWS}
@@ -347,7 +370,7 @@ def _draw_weights(part: Parts, dataset: str, folder: Path) -> None:
                 axes.plot(rows, curve, color=COLOURS[place], linewidth=0.9, label=f"labeler {place + 1}")
             for row in trace["shuffles"]:
                 axes.axvline(row, color=BLACK, linewidth=0.4, alpha=0.35)
-            axes.set(xlabel="row", title=f"{dataset.title()}, {setup}")
+            axes.set(xlabel="row", title=f"{dataset.title()}, {setup}, as the paper draws it")
             thousands(axes)
             legend_below(axes, 3)
         pair[0].set_ylabel("weight (log-odds)")

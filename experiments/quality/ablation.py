@@ -180,21 +180,18 @@ def page(results: Mapping[str, Gains], limit: int | None = None) -> str:
     picks = ", ".join(f"{title} ({count})" for title, count in sorted(chosen.items(), key=lambda pair: -pair[1]))
     return f"""# One choice changed
 
-The default model, and the same with one choice made otherwise, on {of}{len(gains)} real streams. Figures are gains over
-majority in points: *mean*, *clipped* (gains cut at +5, so that a few streams do not decide), *loss* (mean of the
-negative gains), and the *worst* stream, Basketball aside. Basketball's file is sorted by class, so its beginning holds
-one class; it alone moves the means of some lines by several tenths. The last column has the streams whose gain moves
-most. The choices are described in [the estimators](estimators.md) and [the windows](windows.md). Made by
-
-```
-make quality-ablation
-```
+What if one choice of the default model were different? Each row of the table changes one choice and labels
+{of}{len(gains)} real streams again. The figures are gains over a majority vote in points: *mean*, *clipped* (gains
+limited to +5, so that a few streams do not decide), *loss* (gains above 0 counted as 0), and the *worst* stream without
+Basketball. Basketball's file is sorted by class, so its first rows have one class; it alone changes some means by
+several tenths. The last column names the streams whose gain changes most. [Label models](estimators.md) and
+[windows](windows.md) describe the choices. `make quality-ablation` writes this page.
 
 {table(results)}
 
-**Leave one family out.** For each family of streams, take the line that is best (clipped mean) on all *other* families,
-and look at what it reaches on this one: mean {mean}, clipped {clipped}, loss {loss}, worst {worst}. Chosen, with the
-number of families: {picks}. A change that is better in the table but not here is luck.
+**Leave one family out.** For each family of streams, we choose the row that is best (clipped mean) on all *other*
+families, and measure it on this one: mean {mean}, clipped {clipped}, loss {loss}, worst {worst}. The rows chosen, with
+the number of families: {picks}. If a change is better in the table but not here, it was luck.
 """
 
 

@@ -11,7 +11,7 @@ from textwrap import fill
 from typing import Any
 
 from driftvote.streams import SCENARIOS
-from experiments.output import BLUE, GREY, ORANGE, Cells, Table, figure, markdown
+from experiments.output import BLUE, GREY, ORANGE, Cells, Table, figure, markdown, set_title
 from experiments.quality.checks import FORMER, REVIEW_LIFT, answer_gains, check_all, gains_of
 from experiments.quality.models import DEFAULT
 from experiments.quality.peer_program import REFIT
@@ -28,43 +28,45 @@ MARKS = ("<!-- figures: made by `make quality` -->", "<!-- end of figures -->")
 FORMER_NAME = "the default of version 0.2.0"
 SHOWN_RANGE = (-8.0, 12.0)
 
-INTRO = """How often the labels are right, against a plain majority vote and against label models of other projects. No
-model sees a true label. The page and `quality.json` beside it are made by
+INTRO = """How often are the labels right, compared with a majority vote and with other projects' label models? No model
+sees a true label."""
+
+COMMANDS = """These commands write this page and `quality.json`:
 
 ```
-make quality                                              # everything, peers included, about 40 minutes
-python -m experiments.quality --only streams,rare,random  # some parts; what has not changed is not run again
+make quality                                              # everything, peers included; about 40 minutes
+python -m experiments.quality --only streams,rare,random  # some parts; unchanged parts are not run again
 ```"""
 
 HOW = f"""- **Streams.** Real votes with gold labels: crowds, panels of language models, labeling functions,
-  sensors, forecasters, frozen classifiers. Every stream whole and in its order. Each model is one
-  configuration, given nothing but the votes and the number of classes; the default labels each row when
-  it comes.
-- **Gain**: per cent of the rows labeled right, minus that of the majority of each row's votes. Abstentions are
-  ignored; a tied majority counts by its share (1/2 with two classes); a row that a model leaves unlabeled counts as
-  its majority does.
-- **Clipped mean**: each gain is cut at +{CLIP:g} first, so that a few streams do not decide. **Loss**: the mean of
-  the negative gains, 0 where there is none. **Worst**: the lowest gain; Basketball, whose file is sorted by class,
-  is left out there.
-- **Intervals**: 95%, from {DRAWS:,} draws of blocks of {BLOCK} consecutive rows (shorter ones in streams below
-  1,500 rows), because rows come in runs.
-- **Peers** run in environments of their own, with their defaults, and see the whole stream before they label it.
-  The patient user fits Snorkel's LabelModel after every {REFIT:,} rows to all rows so far and labels the next
-  {REFIT:,} with it; before the first fit it is the majority. A tied or missing probability counts as unlabeled, a
-  stream on which a peer fails as majority. crowd-kit's Dawid-Skene stops after two or three steps on most streams,
-  by its own rule. The paper's method draws at random: the mean of two seeds.
-- **Calibration**: expected calibration error, {BINS} bins of the label's probability, rows with at least one vote.
-  It is compared with that of the vote share, the share of a row's votes that the majority has.
-- **Review**: how many times their share of the errors the least certain 10% of the rows hold. Where half of the
-  labels are wrong it can be 2 at most. Calibrated probabilities can reach (1 - 1/K) / (share of wrong labels), because
-  the likeliest of K classes has probability 1/K at least.
-- **Rare classes**: {RARE_ROWS:,} rows, the first {FIRST_ROWS} of which do not count; means over 4 seeds at least, 24
-  where it is close. Runs of 5,000 rows: 20,000 rows.
+  sensors, forecasters, trained classifiers. Each stream is used whole and in its order. Each model has one
+  configuration for all streams, and gets only the votes and the number of classes. The default labels each row as
+  it arrives.
+- **Gain**: accuracy in per cent, minus that of a majority vote. The majority ignores abstentions. A row whose
+  majority is tied counts as partly right (1/2 with two tied classes). A row that a model leaves unlabeled counts like
+  its majority.
+- **Clipped mean**: the mean with each gain limited to +{CLIP:g}, so that a few streams do not decide. **Loss**: the
+  mean with each gain above 0 counted as 0. **Worst**: the lowest gain, without Basketball, whose file is
+  sorted by class.
+- **Intervals**: 95%, by a block bootstrap with {DRAWS:,} draws of blocks of {BLOCK} consecutive rows (shorter blocks in
+  streams below 1,500 rows), because neighbouring rows are alike.
+- **Peers** run in their own environments with their default settings, and see the whole stream before they label it.
+  "Snorkel, fitted anew" fits Snorkel's LabelModel after every {REFIT:,} rows to all rows so far, and labels the next
+  {REFIT:,} rows with it; before the first fit, the majority labels. A tied or missing probability counts as unlabeled.
+  A stream on which a peer fails counts as majority. crowd-kit's Dawid-Skene stops after two or three steps on most
+  streams, by its own stopping rule. The paper's method is random: its figures are means of two seeds.
+- **Calibration**: expected calibration error of the label's probability, with {BINS} bins, on rows with at least one
+  vote. It is compared with that of the vote share, the majority's share of the votes of a row.
+- **Review**: the error rate of the least certain 10% of the rows, divided by that of all rows: 1 is no better than
+  random rows. If half of the labels are wrong, it can be 2 at most. With calibrated probabilities it can reach
+  (1 - 1/K) / (share of wrong labels), because the most likely of K classes has a probability of 1/K at least.
+- **Rare classes**: {RARE_ROWS:,} rows, of which the first {FIRST_ROWS} do not count; means over at least 4 seeds, 24
+  where it is close. With runs of 5,000 rows: 20,000 rows.
 - **Random panels**: 2 to 10 classes of any balance, 3 to 20 independent labelers, 150 to 8,000 rows, any coverage;
-  every labeler votes for the true class more often than for any other, and is a tenth of the way from chance to
-  perfect at least. `python -m experiments.quality.simulated SEED` measures one of them again.
-- **The former default** is that of version 0.2.0; its figures are in `experiments/quality/former_default.json`.
-  Cost is CPU time, both versions taking turns."""
+  every labeler votes for the true class more often than for any other, and is at least a tenth of the way from chance
+  to perfect. `python -m experiments.quality.simulated SEED` measures one of them again.
+- **The former default** is that of version 0.2.0. Its figures are in `experiments/quality/former_default.json`.
+  Cost is CPU time; the two versions took turns."""
 
 
 def publish(results: Numbers, folder: Path) -> None:
@@ -99,10 +101,10 @@ def page(results: Numbers) -> str:
     """The whole page as Markdown."""
     parts = ["# Label quality", INTRO]
     if results["limit"] is not None:
-        parts.append(f"**Only the first {results['limit']:,} rows of each stream: the figures say nothing.**")
+        parts.append(f"**Only the first {results['limit']:,} rows of each stream: too few for a conclusion.**")
     if results.get("earlier"):
         names = ", ".join(f"`{part}`" for part in results["earlier"])
-        parts.append(f"**Measured before the last change of the model, and not yet again:** {names}.")
+        parts.append(f"**Not measured again since the last change of the model:** {names}.")
     if "streams" in results:
         parts += ["## What to expect", expect(results), f"![{title(results['streams'])}](figures/{FIGURE}.png)"]
         parts += ["## Label models compared", compare_text(results), markdown(*model_table(results))]
@@ -122,7 +124,7 @@ def page(results: Numbers) -> str:
         parts += [f"![{questions_title(results)}](figures/{QUESTIONS_FIGURE}.png)"]
         parts += [DRIFT_QUESTIONS_NOTE, markdown(*drift_question_table(results["questions"]["drift"]))]
     versions = ", ".join(f"{name} {version}" for name, version in results["versions"].items())
-    parts += ["## How it is measured", HOW, f"Made with {versions}."]
+    parts += ["## How it is measured", HOW, COMMANDS, f"Made with {versions}."]
     return "\n\n".join(parts) + "\n"
 
 
@@ -141,7 +143,7 @@ def title(streams: Numbers) -> str:
     """The message of the figure."""
     better, same, worse = count_verdicts(streams)
     return (
-        f"Against a majority vote, AdaptiveLabelModel() is right more often on {better} of {len(streams)} streams, "
+        f"AdaptiveLabelModel() is right more often than a majority vote on {better} of {len(streams)} real streams, "
         f"less often on {worse}; {same} show no clear difference"
     )
 
@@ -156,21 +158,21 @@ def expect(results: Numbers) -> str:
     accuracy, majority = (mean(entry[key] for entry in streams.values()) for key in ("accuracy", "majority"))
     small = sum(abs(gain) < 1 for gain in gains.values())
     text = (
-        f"On {len(streams)} real streams, `AdaptiveLabelModel()` as it comes labels {accuracy:.1f}% of the rows right, "
-        f"a majority vote {majority:.1f}% (means over streams). Most often the two are close: on {small} streams they "
-        f"differ by less than a point, and the median gain is {median(gains.values()):+.1f}. "
+        f"On {len(streams)} real streams, the default `AdaptiveLabelModel()` labels {accuracy:.1f}% of the rows "
+        f"correctly, a majority vote {majority:.1f}% (means over streams). Usually the two are close: on {small} "
+        f"streams they differ by less than a point, and the median gain is {median(gains.values()):+.1f}. "
         f"It is clearly better on {better} streams and clearly worse on {worse}; on the other {same} the 95% interval "
-        f"of the difference holds zero. The largest gains are {name_some(order[::-1], judged)}; "
+        f"of the difference includes zero. The largest gains are {name_some(order[::-1], judged)}; "
         f"the largest losses are {name_some(order, judged)}."
     )
     timed = [gains[name] for name, entry in streams.items() if entry["time"]]
     rest = [gains[name] for name, entry in streams.items() if not entry["time"]]
     if timed and rest:
-        text += f" On the {len(timed)} streams in the order of time the mean gain is {mean(timed):+.1f}, "
+        text += f" On the {len(timed)} streams in time order the mean gain is {mean(timed):+.1f}, "
         text += f"on the {len(rest)} others {mean(rest):+.1f}."
     honest = (
-        "These are development streams: the members of the mixture and its few constants were chosen while looking at "
-        "them. Expect somewhat less on streams of your own."
+        "These are development streams: we looked at them while we chose the members of the mixture and its constants. "
+        "Expect somewhat less on your own streams."
     )
     return f"{fill(text, 120)}\n\n{fill(honest, 120)}"
 
@@ -186,7 +188,7 @@ def compare_text(results: Numbers) -> str:
         for name, entry in results.get("peers", {}).items()
         for stream, reason in entry.get("failed", {}).items()
     ]
-    text = "Gains over majority in points, over all streams, by one configuration each."
+    text = "Gains over a majority vote in points, over all streams. Each model has one configuration."
     text += f" **Not measured:** {'; '.join(missing)}." if missing else ""
     text += f" Failed, and counted as majority: {'; '.join(failed)}." if failed else ""
     return fill(text, 120)
@@ -195,10 +197,10 @@ def compare_text(results: Numbers) -> str:
 def model_table(results: Numbers) -> Table:
     """Mean, clipped mean, loss and worst of every label model, the best clipped mean first."""
     used = results["streams"]
-    gains = {DEFAULT: ("each row as it comes", gains_of(results))}
+    gains = {DEFAULT: ("each row as it arrives", gains_of(results))}
     if set(used) <= set(FORMER["streams"]) and results["limit"] is None:
-        gains[FORMER_NAME] = ("each row as it comes", {name: FORMER["streams"][name] for name in used})
-    gains |= {name: ("each row as it comes", found) for name, found in results.get("models", {}).items()}
+        gains[FORMER_NAME] = ("each row as it arrives", {name: FORMER["streams"][name] for name in used})
+    gains |= {name: ("each row as it arrives", found) for name, found in results.get("models", {}).items()}
     for name, entry in results.get("peers", {}).items():
         if "gains" in entry:
             gains[name] = ("the whole stream" if entry["whole_stream"] else "the rows so far", entry["gains"])
@@ -224,16 +226,16 @@ def check_text(results: Numbers) -> str:
         ]
         for check in checks
     ]
-    table = markdown(["one configuration, no labels", "must be", "is", "", ""], rows)
-    text = f"{passed} hold, {failed} do not."
+    table = markdown(["one configuration, no true labels", "target", "measured", "", ""], rows)
+    text = f"{passed} targets are met, {failed} are not."
     left = [part for part in PARTS if not results.get(part)]
     text += f" **Parts that were not measured: {', '.join(left)}.**" if left else ""
     return f"{text}\n\n{table}"
 
 
-STREAMS_NOTE = """*Calibration* is the expected calibration error of the label's probability, and of the vote share for
-comparison. *Review* is how many times their share of the errors the least certain 10% of the rows hold, and the most
-that calibrated probabilities could. Streams marked * have no order of time."""
+STREAMS_NOTE = """*Calibration* is the expected calibration error of the label's probability / of the vote share.
+*Review* is the error rate of the least certain 10% of the rows, divided by that of all rows / the most that calibrated
+probabilities can reach. Streams marked * have no time order."""
 
 
 def review_text(streams: Numbers) -> str:
@@ -242,13 +244,14 @@ def review_text(streams: Numbers) -> str:
     reached = sum(entry["review"] >= REVIEW_LIFT for entry in possible)
     hindsight = sum(entry["review_hindsight"] >= REVIEW_LIFT for entry in streams.values())
     text = (
-        f"On {len(possible)} of {len(streams)} streams the least certain 10% can hold twice their share of the errors "
-        f"at all, if probabilities are calibrated; the default reaches it on {reached} of these. On the others the "
-        "labels are wrong so often that these rows would have to be wrong more often than a label that is the "
-        "likeliest class can be: with two classes, where more than a quarter of the labels is wrong. An order that has "
-        "seen gold labels (how often labels were right on the other nine tenths of the rows, by votes, counts of votes "
-        f"or probability, whichever is best) reaches it on {hindsight}, because it also knows where labels are wrong "
-        "more often than right."
+        f"With calibrated probabilities, review can reach {REVIEW_LIFT:g} on {len(possible)} of {len(streams)} "
+        f"streams; the default reaches it on {reached} of these. On the others too many labels are wrong: a label is "
+        "the most likely class, so even the least certain rows are right fairly often (with two classes, "
+        f"{REVIEW_LIFT:g} is out of reach where more than a quarter of the labels are wrong). For comparison, an order "
+        "learned from gold labels (how often labels were right on the other nine tenths of the rows, by votes, "
+        "counts of votes or probability, "
+        f"whichever is best) reaches {REVIEW_LIFT:g} on {hindsight} streams, because it also knows where labels are "
+        "wrong more often than right."
     )
     return fill(text, 120)
 
@@ -299,9 +302,7 @@ def rare_table(cells: list[Numbers]) -> Table:
     return ["labelers", *(f"{100 * share:g}%" for share in SHARES)], rows
 
 
-DRIFT_NOTE = (
-    """Streams drawn by `driftvote.streams.scenario(name)`; per cent of the rows labeled right, means over seeds."""
-)
+DRIFT_NOTE = """Streams of `driftvote.streams.scenario(name)`: accuracy in per cent, means over seeds."""
 
 
 def drift_table(scenarios: Numbers) -> Table:
@@ -312,13 +313,13 @@ def drift_table(scenarios: Numbers) -> Table:
     return ["scenario", "what drifts", "majority", "former default", "ours", "difference"], rows
 
 
-QUESTIONS_NOTE = f"""The model is asked for the rows that decide, gets their true classes, and labels the stream again
-(`driftvote ask`, then `driftvote label --verified`). Gains over majority in points on the rows that were **not** asked
-for, first {QUESTION_ROWS:,} rows of each stream. In a stream where few rows are in dispute, fewer are asked for."""
+QUESTIONS_NOTE = f"""The model chooses rows to verify, gets their true classes, and labels the stream again (`driftvote
+ask`, then `driftvote label --verified`). Gains over a majority vote in points, on the rows that were **not** verified,
+for the first {QUESTION_ROWS:,} rows of each stream. If few rows are in dispute, there are fewer questions."""
 
-DRIFT_QUESTIONS_NOTE = f"""A simulated stream in which other labelers err together every {STRETCH:,} rows, so that votes
-alone mislead; the model is asked and answered 1,000 rows into every stretch. Per cent of the labels of the rest of the
-stretch that are right, before the first change and after the later ones; means over seeds."""
+DRIFT_QUESTIONS_NOTE = f"""A simulated stream. Every {STRETCH:,} rows, other labelers make the same errors, so votes
+alone mislead. The questions are answered 1,000 rows after each change. Accuracy in per cent on the rest of the rows
+up to the next change, before the first change and after the later ones; means over seeds."""
 
 
 def question_table(results: Numbers) -> Table:
@@ -335,7 +336,7 @@ def question_table(results: Numbers) -> Table:
 
 def drift_question_table(drift: Numbers) -> Table:
     rows: list[Cells] = [[count, *(f"{mean(found[when]):.1f}" for when in found)] for count, found in drift.items()]
-    return ["answers a stretch", "before a change", "after it"], rows
+    return ["answers after each change", "before the first change", "after later changes"], rows
 
 
 def questions_title(results: Numbers) -> str:
@@ -354,7 +355,7 @@ def questions_text(results: Numbers) -> str:
     five, slips = summarize(answer_gains(results, ASK, 0.0, 5)), summarize(answer_gains(results, ASK, 0.1, 20))
     one = results["questions"]["streams"][EXAMPLE]
     text = (
-        f"On {count} real streams with gold labels, gains over a majority vote on the rows that were not asked for, in "
+        f"On {count} real streams with gold labels, gains over a majority vote on the rows that were not verified, in "
         f"points: without answers {free['mean']:+.1f} on average and {free['worst']:+.1f} on the worst stream; with 5 "
         f"answers {five['mean']:+.1f} and {five['worst']:+.1f}; with 20 answers {asked['mean']:+.1f} and "
         f"{asked['worst']:+.1f}; with 20 answers of which one in ten is wrong {slips['mean']:+.1f} and "
@@ -362,9 +363,9 @@ def questions_text(results: Numbers) -> str:
     )
     example = (
         f"One of them, {EXAMPLE}: rules vote whether the price of electricity rises. The label models disagree "
-        f"on {one['disputed']:.0%} of the rows. By votes alone the labels are {abs(one['free']):.1f} points behind "
+        f"on {one['disputed']:.0%} of the rows. With votes alone, the labels are {abs(one['free']):.1f} points behind "
         f"majority; after twenty answers they are {one['ask, 0% wrong, 20']:.1f} points ahead, on rows that nobody "
-        "looked at. Most of these rows are ties of the majority, and the answers say which way such ties fall."
+        "looked at. Most of these rows are ties of the majority, and the answers show how such ties should be decided."
     )
     return f"{fill(text, 120)}\n\n{fill(example, 120)}\n\n![{questions_title(results)}](figures/{QUESTIONS_FIGURE}.png)"
 
@@ -378,18 +379,15 @@ def fill_in_figures(page: str, results: Numbers) -> str:
 def draw_questions(results: Numbers, folder: Path) -> None:
     """Gain against the number of questions: the median stream, the mean, and the worst."""
     counts = (0, *PLANS[ASK, 0.0])
-    judged = {
-        count: [g for name, g in answer_gains(results, ASK, 0.0, count).items() if name not in CLASS_SORTED]
-        for count in counts
-    }
-    lines: dict[str, tuple[str, Callable[[list[float]], float]]] = {
-        "mean of the streams": (BLUE, mean),
-        "median stream": (GREY, median),
-        "worst stream": (ORANGE, min),
+    gains = {count: answer_gains(results, ASK, 0.0, count) for count in counts}
+    lines: dict[str, tuple[str, Callable[[dict[str, float]], float]]] = {
+        "mean of the streams": (BLUE, lambda found: mean(found.values())),
+        "median stream": (GREY, lambda found: median(found.values())),
+        "worst stream": (ORANGE, lambda found: min(found[name] for name in found if name not in CLASS_SORTED)),
     }
     with figure(folder, QUESTIONS_FIGURE, svg=False, figsize=(7.2, 4.2)) as axes:
         for name, (colour, take) in lines.items():
-            heights = [take(judged[count]) for count in counts]
+            heights = [take(gains[count]) for count in counts]
             axes.plot(counts, heights, marker="o", color=colour, linewidth=2)
             axes.annotate(
                 name, (counts[-1], heights[-1]), (6, 0), textcoords="offset points", va="center", color=colour
@@ -397,9 +395,9 @@ def draw_questions(results: Numbers, folder: Path) -> None:
         axes.axhline(0, color="black", linewidth=1)
         axes.set_xlim(-1, 66)
         axes.set_xticks(counts)
-        axes.set_xlabel("rows that somebody verified")
+        axes.set_xlabel("verified rows")
         axes.set_ylabel("points over a majority vote")
-        axes.set_title(fill(questions_title(results), 70), loc="left", fontsize=12)
+        set_title(axes.figure, questions_title(results))
 
 
 def draw(streams: Numbers, folder: Path) -> None:
@@ -426,12 +424,7 @@ def draw(streams: Numbers, folder: Path) -> None:
         axes.set_yticks(range(len(order)), order, fontsize=8)
         axes.grid(visible=False, axis="y")
         axes.set_xlabel("points over a majority vote (bar), 95% interval (line)")
-        axes.set_title(
-            f"Against a majority vote, AdaptiveLabelModel() is right more often on {better} of\n"
-            f"{len(order)} real streams and less often on {worse}; {same} show no clear difference",
-            loc="left",
-            fontsize=12,
-        )
+        set_title(axes.figure, title(streams))
         labels = {1: f"better ({better})", 0: f"no clear difference ({same})", -1: f"worse ({worse})"}
         for kind, label in labels.items():
             axes.barh(0, 0, color=colours[kind], alpha=0.8, label=label)

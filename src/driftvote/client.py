@@ -90,11 +90,11 @@ class Client:
         self.close()
 
     def create(self, stream: str, **settings: Any) -> dict[str, Any]:
-        """Create a stream, or do nothing if it is there with the same settings."""
+        """Create a stream, or do nothing if it exists with the same settings."""
         return self._request("PUT", _path(stream), settings)
 
     def label(self, stream: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Learn from rows and return their labels, and the drift events that they brought.
+        """Learn from rows and return their labels, and the drift events found in them.
 
         A row is `{"votes": {labeler: vote}}`, with `id`, `time` and `data` if you like; a row without an id gets one.
         """
@@ -109,11 +109,11 @@ class Client:
             yield from self.label(stream, batch)["rows"]
 
     def predict(self, stream: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return labels of rows by what is known now; nothing is learned."""
+        """Return the labels of rows by the current fit, without learning from them."""
         return self._request("POST", _path(stream, "predict"), {"rows": list(rows)})
 
     def streams(self) -> list[dict[str, Any]]:
-        """Return all streams at a glance."""
+        """Return a summary of every stream."""
         return list(self._request("GET", "/v1/streams")["streams"])
 
     def stream(self, stream: str) -> dict[str, Any]:
@@ -129,16 +129,16 @@ class Client:
         return list(self._request("GET", f"{_path(stream, 'events')}?{urlencode({'after': after})}")["events"])
 
     def questions(self, stream: str, n: int = 20) -> list[dict[str, Any]]:
-        """Return the rows whose true class says most about the others."""
+        """Return the rows whose true class would help most with the others."""
         return list(self._request("GET", f"{_path(stream, 'questions')}?{urlencode({'n': n})}")["questions"])
 
     def feedback(self, stream: str, answers: Mapping[str, Any]) -> dict[str, Any]:
-        """Tell the classes of rows, by their ids."""
+        """Send the verified classes of rows, by id."""
         found = [{"id": row_id, "class": value} for row_id, value in answers.items()]
         return self._request("POST", _path(stream, "feedback"), {"answers": found})
 
     def take_back(self, stream: str, row_id: str) -> dict[str, Any]:
-        """Take an answer back."""
+        """Undo an answer."""
         return self._request("DELETE", _path(stream, "feedback", row_id), done="no_answer")
 
     def delete(self, stream: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from driftvote.cli.watch import watch
 from driftvote.core.jit import drop_notice, on_compilation
 from driftvote.errors import DriftvoteError, VoteFormatWarning, one_line
 
-COMPILING = "compiling for this machine; this happens once, and takes about half a minute"
+COMPILING = "compiling for this machine; this happens once, and takes a minute or two"
 """Printed on a terminal when compilation starts."""
 
 BUG = 1

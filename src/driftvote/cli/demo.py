@@ -82,7 +82,7 @@ def _table(stream: SimulatedStream, adaptive: LabeledStream) -> Table:
     table = Table("labels by", "first half", "second half", title="share of correct labels")
     for name, codes in [
         ("majority vote", majority.codes),
-        ("weights from all past", all_past.codes),
+        ("weights from all past rows", all_past.codes),
         ("driftvote, adaptive window", adaptive.codes),
         ("true weights (unknown in practice)", _oracle(stream)),
     ]:
@@ -108,6 +108,6 @@ def _windows(adaptive: LabeledStream, half: int) -> str:
     after = adaptive.windows[half:]
     lowest = int(after.argmin())
     return (
-        f"window: {adaptive.windows[half - 1]:,} just before the swap; down to {after[lowest]:,} at {lowest:,} rows"
-        f" after it; {after[-1]:,} at the end"
+        f"window (recent rows that count): {adaptive.windows[half - 1]:,} just before the swap, {after[lowest]:,} at"
+        f" {lowest:,} rows after it, {after[-1]:,} at the end"
     )

@@ -40,6 +40,7 @@ from driftvote.cli.pipeline import (
 )
 from driftvote.cli.progress import rows_done
 from driftvote.cli.state import SavedModels, hash_file
+from driftvote.core.jit import on_compilation
 from driftvote.drift.events import DriftEvent
 from driftvote.errors import DriftvoteError
 from driftvote.files.atomic import WholeFiles
@@ -51,6 +52,11 @@ from driftvote.files.write import Writer, closing_writer, open_writer
 from driftvote.report import ReportBuilder, check_report_path, write_report
 from driftvote.settings import REVIEW_BELOW
 from driftvote.votes import show_name, show_names
+
+_compiled: list[str] = []
+"""Kernels that this process has compiled: its time then says little about later runs."""
+
+on_compilation(_compiled.append)
 
 MAX_JSON_EVENTS = 100
 """Drift events in the JSON summary: the latest ones."""
@@ -371,7 +377,9 @@ class LabelTotals:
             lines.append(f"gold     {gold['accuracy']:.2%} of {gold['rows']:,} rows with a true class are correct")
         lines += [] if self.answers is None else self.answers.lines(summary["answers"])
         lines += [f"wrote    {path}" for path in summary["outputs"].values()]
-        return [*lines, f"time     {summary['seconds']:.1f} s, {summary['rows_per_second'] or 0:,} rows per second"]
+        speed = f"{summary['rows_per_second'] or 0:,} rows per second"
+        rest = "of which a part for compiling, which happens once" if _compiled else speed
+        return [*lines, f"time     {summary['seconds']:.1f} s, {rest}"]
 
 
 def event_to_dict(stream: Hashable, event: DriftEvent) -> dict[str, Any]:

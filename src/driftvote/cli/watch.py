@@ -177,11 +177,11 @@ def _open_model(form: FormatOptions, model: ModelOptions, options: WatchOptions)
 def summary_lines(summary: dict[str, Any]) -> list[str]:
     """The summary as lines of text."""
     rows = max(1, summary["rows"])
-    total = "" if summary["lines_now"] == summary["lines"] else f"; {summary['lines']:,} lines in all"
+    total = "" if summary["lines_now"] == summary["lines"] else f"; {counted(summary['lines'], 'line')} in all"
     odd = [
         f"{summary[f'{name}_lines']:,} {name}" for name in ("malformed", "late", "blank") if summary[f"{name}_lines"]
     ]
-    taken = ", ".join([f"{summary['lines_now']:,} lines", *odd])
+    taken = ", ".join([counted(summary["lines_now"], "line"), *odd])
     lines = [f"watched  {taken}{total}"]
     if summary["rows"]:
         shares = [f"{name} {count / rows:.1%}" for name, count in list(summary["labels"].items())[:8]]
@@ -190,9 +190,9 @@ def summary_lines(summary: dict[str, Any]) -> list[str]:
         review, n_events = summary["doubtful_rows"], sum(summary["events"].values())
         last = f", the last at row {summary['last_event_row']:,}" if n_events else ""
         lines += [
-            f"labels   {', '.join(shares)}; {review:,} of {rows:,} rows ({review / rows:.1%}) need review",
+            f"labels   {', '.join(shares)}; {review:,} of {counted(rows, 'row')} ({review / rows:.1%}) need review",
             f"drift    {n_events} event{'' if n_events == 1 else 's'}{last}",
-            f"now      window of {summary['window']:,} rows; accuracy {show_accuracies(summary['labelers'])}",
+            f"now      window of {counted(summary['window'], 'row')}; accuracy {show_accuracies(summary['labelers'])}",
         ]
         if summary["questions"] or summary["verified_rows"]:
             asked, known = counted(summary["questions"], "question"), counted(summary["verified_rows"], "answer")

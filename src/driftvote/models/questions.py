@@ -291,7 +291,7 @@ def dispute(named: Ints, proba: Floats, form: VoteFormat, likes: int) -> tuple[d
     said = [f"{', '.join(by_class[code])} say {form.decode_one(code)}" for code in codes if code in by_class]
     if -1 in by_class:
         said.append(f"{', '.join(by_class[-1])} cannot tell")
-    like = f"; the same on {likes:,} rows" if likes > 1 else ""
+    like = f"; {likes:,} rows are like this one" if likes > 1 else ""
     return {form.decode_one(code): float(proba[code]) for code in codes}, f"{'; '.join(said)}{like}."
 
 

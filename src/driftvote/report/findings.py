@@ -91,9 +91,14 @@ def write_verdict(report: Report) -> str:
     """Whether labelers changed, which, since when, and how many labels differ from the majority."""
     if not report.tally.rows:
         return "No rows were read."
-    found, rows = report.differences, report.tally.rows
-    differing = percent(found.overruled + found.settled + found.opened, rows)
-    return f"{_drift(report)}; {differing} of labels differ from the majority."
+    return f"{_drift(report)}; {_differing(report.differences, report.tally.rows)}."
+
+
+def _differing(found: data.MajorityDifferences, rows: int) -> str:
+    """How many labels are not those of a majority vote."""
+    if found.settled and not found.overruled + found.opened:
+        return f"{percent(found.settled, rows)} of labels settle a tied vote, none overrules a majority"
+    return f"{percent(found.overruled + found.settled + found.opened, rows)} of labels differ from the majority"
 
 
 def _drift(report: Report) -> str:
@@ -110,7 +115,8 @@ def _drift(report: Report) -> str:
     latest = "; ".join(describe_event(event, report) for event in report.events[-MAX_DESCRIBED:])
     n = len(report.events)
     if n <= MAX_DESCRIBED:
-        return latest[0].upper() + latest[1:] if report.events[0].kind == BALANCE else latest
+        first = report.events[0]  # a name keeps its first letter
+        return latest[0].upper() + latest[1:] if first.kind == BALANCE or len(first.labelers) > 1 else latest
     return f"{n} lasting changes, the latest ones: {latest}"
 
 
@@ -140,9 +146,10 @@ def describe_event(event: DriftEvent, report: Report) -> str:
             groups.append(f"{brief(some[0].name)} {verb.replace('vote ', 'votes ')} ({show_change(some[0])})")
         elif some:
             most = max(some, key=_size)
-            groups.append(f"{len(some)} {verb} (most: {brief(most.name)}, {show_change(most)})")
+            groups.append(f"{len(some)} {verb} ({brief(most.name)} most: {show_change(most)})")
     n, of = len(event.labelers), len(report.labelers)
-    return f"{n} of {of} labelers changed around {since}: {', '.join(groups)}"
+    who = f"all {n} labelers" if n == of else f"{n} of {of} labelers"
+    return f"{who} changed around {since}: {', '.join(groups)}"
 
 
 def _size(labeler: LabelerChange) -> float:
@@ -253,11 +260,13 @@ def write_titles(report: Report) -> dict[str, str]:
     """A title for each section of the page that states its main result."""
     found, review, line = report.differences, report.tally.review, report.timeline
     differing = found.overruled + found.settled + found.opened
+    settles = differing and differing == found.settled
     return {
         "window": f"The last {line.window_high[-1]:,} rows count at the end" if max(line.window_high) > 1 else "",
         "agreement": _agreement_title(report),
-        "differences": f"{counted(differing, 'label')} ({percent(differing, report.tally.rows)}) differ"
-        f"{'s' if differing == 1 else ''} from the majority",
+        "differences": f"{counted(differing, 'label')} ({percent(differing, report.tally.rows)}) "
+        f"{'settle' if settles else 'differ'}{'s' if differing == 1 else ''} "
+        f"{'a tied vote' if settles else 'from the majority'}",
         "review": f"{counted(review, 'row')} to review",
         "gold": "" if report.gold is None else _gold_title(report.gold),
         "events": counted(len(report.events or ()), "lasting change"),

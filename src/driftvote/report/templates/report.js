@@ -139,7 +139,9 @@
         return some.flatMap(([row, time]) => [text(row, time), text(row, short(row), 15)]);
       }
       if (kind === "date") return dateTicks(first, last, parts).map(([at, label]) => text(at, label));
-      const found = ticks(first, last, parts).map((at) => text(at, kind === "row" ? short(at) : String(+at.toPrecision(6))));
+      const places = ticks(first, last + (last - first) / 500, parts); // 2,000 rows end at row 1,999
+      if (kind === "row" && end - this.xOf(places.at(-1)) > 80) places.push(Math.floor(last)); // the axis names the last row
+      const found = places.map((at) => text(at, kind === "row" ? short(at) : String(+at.toPrecision(6))));
       return kind === "row" ? [...found, svg("text", { class: "tick", x: left - 12, y, "text-anchor": "end" }, "row")] : found;
     }
 

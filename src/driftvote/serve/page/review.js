@@ -127,7 +127,7 @@ export function reviewView(path, app, takeStream) {
                 "div",
                 { class: "why" },
                 h("p", {}, question.label === null ? "It has no label yet: the votes are tied." : `Its label was ${question.label}, ${percent(question.probability)} sure.`),
-                h("p", { class: "about" }, `What label models say: ${question.why}`),
+                h("p", { class: "about" }, `What the label models say: ${question.why}`),
               ),
               app.canReview ? answers(question.classes.map(button)) : h("p", { class: "notice" }, "Your token may read, not review."),
             ]
@@ -264,7 +264,7 @@ export function reviewView(path, app, takeStream) {
     const before = answers.count ? stream.mixture_before_answers : null;
     setText(tally, answers.count ? plural(answers.count, "answer") : "No answers yet");
     const known = typeof answers.labels_moved === "number";
-    const text = !answers.count ? "Each answer says which label models to trust, and so moves the labels of other rows." : known ? `${plural(answers.labels_moved, "row")} would get another label now.` : "";
+    const text = !answers.count ? "Each answer shows which label models to trust, so it can change the labels of other rows." : known ? `${plural(answers.labels_moved, "row")} would get another label now.` : "";
     setText(moved, text);
     const members = Object.entries(stream?.mixture ?? {}).sort(([a], [b]) => a.localeCompare(b));
     const most = Math.max(0.4, ...Object.values(stream?.mixture ?? {}), ...Object.values(before ?? {})); // as long as the card

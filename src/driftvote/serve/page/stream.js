@@ -88,7 +88,7 @@ function overview(app) {
   const tapOutside = (event) => event.target.closest?.(".chart") || onCursor(null, charts.accuracy);
   document.addEventListener("pointerdown", tapOutside);
   const make = (name, height, label) => (charts[name] = new Chart({ height, label, onCursor }));
-  make("accuracy", 340, "Accuracy of each labeler over time; the table below has the values of now");
+  make("accuracy", 340, "Accuracy of each labeler over time; the table below has the latest values");
   make("window", 130, "Window over time");
   make("mix", 130, "Share of each label over time");
   make("dispute", 130, "Share of rows on which votes disagree, over time");
@@ -235,7 +235,7 @@ function overview(app) {
       const slot = palette.of(labeler.name);
       swatch.className = slot === null ? "swatch" : `swatch c${slot}`;
       button.setAttribute("aria-pressed", slot !== null);
-      button.title = slot === null ? "Show in the chart" : "Grey in the chart";
+      button.title = slot === null ? "Show in the chart" : "Show in grey";
       setText(middle, percent(labeler.accuracy));
       setText(around, between(labeler.low, labeler.high));
       for (const key of ["low", "high", "accuracy"]) range.style.setProperty(`--${key}`, `${100 * (labeler[key] ?? 0)}%`);
@@ -258,7 +258,7 @@ function overview(app) {
 
   // Events, newest first
   const list = h("ol", { class: "events", reversed: true });
-  const noEvents = h("p", { class: "about" }, "Nothing has changed beyond chance so far. A lasting change is reported here once, with the labelers it concerns.");
+  const noEvents = h("p", { class: "about" }, "No lasting change so far. A change that chance does not explain is reported here once, with the labelers that changed.");
   function eventItem(event) {
     const worse = /worse|most labelers/.test(event.kind);
     const better = /better/.test(event.kind);
@@ -275,13 +275,13 @@ function overview(app) {
 
   const tiles = {};
   const tile = (name, label) => h("div", { class: "tile" }, h("dt", {}, label), (tiles[name] = h("dd")));
-  const facts = h("dl", { class: "tiles" }, tile("rows", "Rows"), tile("speed", "Rows a second"), tile("dispute", "Votes disagree"), tile("differs", "Differ from majority"), tile("window", "Window"), tile("events", "Events"));
+  const facts = h("dl", { class: "tiles" }, tile("rows", "Rows"), tile("speed", "Rows per second"), tile("dispute", "Votes disagree"), tile("differs", "Differ from majority"), tile("window", "Window"), tile("events", "Events"));
   const waiting = h("section", { class: "card empty", hidden: true });
   const data = h(
     "div",
     { hidden: true },
     facts,
-    h("section", { class: "card" }, h("h2", {}, "How often each labeler is right"), h("p", { class: "about wide" }, "Estimated from how labelers agree, without true labels, with 95% bands. Numbers mark events, from where they began to where they were noticed."), charts.accuracy.node),
+    h("section", { class: "card" }, h("h2", {}, "How often each labeler is right"), h("p", { class: "about wide" }, "Estimated from how labelers agree, without true labels, with 95% bands. Numbers mark events; the shaded part ends where the event was noticed."), charts.accuracy.node),
     h(
       "div",
       { class: "columns" },
@@ -297,8 +297,8 @@ function overview(app) {
         { class: "smalls" },
         small("mix", "Label mix", "Share of each label in the last rows."),
         small("dispute", "Votes disagree", "Share of the last 1,000 rows on which not all votes are the same."),
-        small("window", "Window", "Rows that estimates are made from. It falls when something changes."),
-        small("speed", "Rows a second", "How fast rows arrive."),
+        small("window", "Window", "Number of recent rows that the estimates come from. It shrinks when something changes."),
+        small("speed", "Rows per second", "How fast rows arrive."),
       ),
     ),
   );
@@ -317,7 +317,7 @@ function overview(app) {
     setText(tiles.window, count(stream.window));
     setText(tiles.events, count(stream.events));
     const many = stream.labelers.length > COLOURS;
-    setText(chooser, `${many ? "Choose which are coloured in the chart; first those that changed. " : ""}Weight is how much a vote counts: 0 is nothing, negative speaks for the opposite.`);
+    setText(chooser, `${many ? "Choose which are coloured in the chart; first those that changed. " : ""}Weight is how much a vote counts. A vote with weight 0 counts nothing; a negative weight counts against its class.`);
     frame.classList.toggle("tall", stream.labelers.length > TALL);
     const order = many ? [...stream.labelers].sort((a, b) => Number(b.changed) - Number(a.changed)) : stream.labelers;
     keyed(body, order, (labeler) => labeler.name, labelerRow);

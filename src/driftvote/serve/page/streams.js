@@ -53,7 +53,7 @@ function streamCard() {
   const chip = h("span", { class: "chip" });
   const verdict = h("p", { class: "about" });
   const spark = h("span", { class: "spark-place" });
-  const figures = [figure("Rows"), figure("Rows a second"), figure("Votes disagree"), figure("Events")];
+  const figures = [figure("Rows"), figure("Rows per second"), figure("Votes disagree"), figure("Events")];
   figures[2].place.prepend(spark);
   const node = h(
     "li",
@@ -110,7 +110,7 @@ export function streamsView(app) {
     nothing.hidden = shown.length > 0 || streams.length === 0;
     empty.hidden = streams.length > 0;
     const sum = (field) => streams.reduce((total, stream) => total + (stream[field] ?? 0), 0);
-    const all = [plural(streams.length, "stream"), plural(sum("rows"), "row"), `${rate(sum("rows_per_second"))} rows a second`, plural(sum("events"), "event")];
+    const all = [plural(streams.length, "stream"), plural(sum("rows"), "row"), `${rate(sum("rows_per_second"))} rows per second`, plural(sum("events"), "event")];
     setText(summary, streams.length ? all.join(" · ") : "");
   }
   filter.addEventListener("input", update);
