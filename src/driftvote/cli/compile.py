@@ -78,7 +78,9 @@ def _use(model: LabelModel, votes: Codes) -> None:
     model.update(votes[0])
     model.update(votes[1])
     model.label_stream(votes[2:100])
-    out = model.label_stream(votes[100:])
+    out = model.label_stream(votes[100:1600])
+    for begin in range(1600, len(votes), 64):  # an event that ends a batch
+        model.label_stream(votes[begin : begin + 64])
     model.partial_fit(votes[:300]).partial_fit(votes[:50])
     model.predict(votes[:10])
     assert len(out.weights) == len(out.labels)
