@@ -87,11 +87,6 @@ class _Library(JITCodeLibrary):
         self._linking_libraries = list(needed)
         super().finalize()
 
-    def _optimize_final_module(self) -> None:
-        """Optimise once: Numba does it twice, to find references that need not be counted, and there are none."""
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
-
 
 _NEEDLESS = {
     "DeadBranchPrune",
@@ -352,8 +347,12 @@ _known_offsets: dict[Any, list[int]] = {}
 def _offsets(context: Any, address: _Address) -> list[int]:
     """Return where in memory the fields of a named tuple begin."""
     if address not in _known_offsets:
-        layout, data = _layout(context, address), context.codegen().target_data
-        _known_offsets[address] = [layout.get_element_offset(data, k) for k in range(len(layout.elements))]
+        data, offsets, end = context.codegen().target_data, list[int](), 0
+        for part in _layout(context, address).elements:
+            step = part.get_abi_alignment(data)
+            offsets.append(-(-end // step) * step)
+            end = offsets[-1] + part.get_abi_size(data)
+        _known_offsets[address] = offsets
     return _known_offsets[address]
 
 
