@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from numba import njit
-
+from driftvote.core.jit import inner
 from driftvote.core.label_models import mixture
 from driftvote.errors import DriftvoteError
 from experiments.output import markdown
@@ -44,7 +43,7 @@ def leave_out(member: str) -> dict[str, Any]:
     """What to replace so that a member of the mixture has no weight."""
     place, weigh = mixture.MEMBERS.index(member), mixture.weigh_members
 
-    @njit
+    @inner
     def weigh_others(misfits: Any, shared: Any, general: float, fit: Any) -> None:
         weigh(misfits, shared, general, fit)
         others = 1.0 - fit.weights[place]
@@ -61,7 +60,7 @@ VARIANTS = (
     Variant("members weigh the same, whatever they explain", kernel={"ONE_EVIDENCE": 0.0, "CLASS_EVIDENCE": 0.0}),
     Variant("what one accuracy explains counts twice as much", kernel={"ONE_EVIDENCE": 6.0}),
     Variant("what classes explain counts half as much", kernel={"CLASS_EVIDENCE": 5.0}),
-    Variant("specialists change no weight", kernel={"generality": njit(lambda sums, n, work: 1.0)}),
+    Variant("specialists change no weight", kernel={"generality": inner(lambda sums, n, work: 1.0)}),
     Variant("copies count in full", kernel={"SURELY": 1e9}),
     Variant(
         "errors count as shared from 5% of missing disagreements (changes probabilities only)", kernel={"SHARED": 0.05}
