@@ -39,6 +39,12 @@ class Variant:
     kernel: dict[str, Any] = field(default_factory=dict)
 
 
+@inner
+def all_general(sums: Any, n: int, work: Any) -> float:
+    """In the place of `mixture.generality`: nobody is a specialist."""
+    return 1.0
+
+
 def leave_out(member: str) -> dict[str, Any]:
     """What to replace so that a member of the mixture has no weight."""
     place, weigh = mixture.MEMBERS.index(member), mixture.weigh_members
@@ -60,7 +66,7 @@ VARIANTS = (
     Variant("members weigh the same, whatever they explain", kernel={"ONE_EVIDENCE": 0.0, "CLASS_EVIDENCE": 0.0}),
     Variant("what one accuracy explains counts twice as much", kernel={"ONE_EVIDENCE": 6.0}),
     Variant("what classes explain counts half as much", kernel={"CLASS_EVIDENCE": 5.0}),
-    Variant("specialists change no weight", kernel={"generality": inner(lambda sums, n, work: 1.0)}),
+    Variant("specialists change no weight", kernel={"generality": all_general}),
     Variant("copies count in full", kernel={"SURELY": 1e9}),
     Variant(
         "errors count as shared from 5% of missing disagreements (changes probabilities only)", kernel={"SHARED": 0.05}
