@@ -240,7 +240,7 @@ def test_snorkel_votes_are_not_doubted(coverage):
         votes = np.where(draw.random((300, 6)) < share, votes, -1)
         check = SignedVotesCheck.of(declare_votes())
         for begin, end in ((0, 40), (40, 41), (41, 300)):
-            check.look(declare_votes(), votes[begin:end], True, begin)
+            check.look(declare_votes(), votes[begin:end], range(votes.shape[1]), True, begin)
 
 
 @pytest.mark.parametrize("size", [1, 50, 600])
@@ -254,7 +254,7 @@ def test_rules_for_one_class_are_not_doubted(size, share):
         votes[votes != np.arange(4) % 2] = -1
         check = SignedVotesCheck.of(declare_votes())
         for begin in range(0, 600, size):
-            check.look(declare_votes(), votes[begin : begin + size], True, begin)
+            check.look(declare_votes(), votes[begin : begin + size], range(votes.shape[1]), True, begin)
 
 
 MEANT = [

@@ -11,11 +11,12 @@ import driftvote
 from driftvote import AdaptiveLabelModel, Confusion, FixedWindowLabelModel, MajorityLabelModel, OneCoin, WindowRule
 from driftvote.core import engine, state
 from driftvote.core.engine import Engine, Floor
+from driftvote.core.state import vote_of
 from driftvote.errors import DriftvoteError
 from driftvote.streams import simulate
 
 import naive
-from streams_for_tests import PAPERS_RULE, random_chunks, random_stream, rows_for
+from streams_for_tests import COMPILED, PAPERS_RULE, random_chunks, random_stream, rows_for
 
 SIZES = [1, 2, 4, 8, 16, 32, 64, 128, 256]
 MODELS = [
@@ -179,6 +180,35 @@ def test_threads_share_a_long_batch_without_a_trace(monkeypatch, n_jobs, estimat
     assert used == [n_jobs - 1]
     assert first.events == second.events
     same(one.label_stream(votes[:500]), many.label_stream(votes[:500]))
+
+
+@pytest.mark.skipif(not COMPILED, reason="longer than is labeled without the compiler")
+def test_threads_leave_the_verified_rows_of_the_next_batch(monkeypatch):
+    """A stretch of verified rows ends in the first piece of a batch; the next batch must not know them."""
+    monkeypatch.setattr(engine, "THREAD_ROWS", 512)
+    votes = random_stream(3, 4096, 6, 2, 0.2)
+    known = engine.Known(0, 1500, np.array([10]), np.zeros((1, 6), np.int64), np.eye(6)[:1], np.array([1]))
+    models = [AdaptiveLabelModel(windows=[64, 256], n_jobs=n_jobs) for n_jobs in (1, 2)]
+    for model in models:
+        model._stream.known = [known]
+    for part in (votes[:2048], votes[2048:]):
+        same(*(model.label_stream(part) for model in models))
+
+
+@pytest.mark.skipif(not COMPILED, reason="longer than is labeled without the compiler")
+def test_many_certain_votes_are_no_overflow(tmp_path):
+    """Each of 48 votes is worth millions to one: their product is no number any more, unless it is kept in range."""
+    model = AdaptiveLabelModel(n_classes=290, estimator="one_coin")
+    model.partial_fit(np.full((12_000, 48), 3, np.int16))
+    assert model.accuracies.min() > 0.99
+    model.save(tmp_path / "state.npz")
+    assert driftvote.load(tmp_path / "state.npz").predict_one([3] * 48) == 3
+
+
+@pytest.mark.skipif(not COMPILED, reason="without the compiler, kernels are plain functions")
+def test_python_cannot_call_an_inner_kernel():
+    with pytest.raises(TypeError, match="called by kernels only"):
+        vote_of(3)
 
 
 def test_n_jobs_is_checked():

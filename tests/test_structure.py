@@ -143,7 +143,7 @@ def foreign_accesses(tree: ast.Module, own: set[str]) -> list[str]:
 
 
 FOREIGN = {"_jvm", "_jsc", "_asdict", "_fields", "_replace", "_cache", "_cache_file", "_version", "_exit"}
-FOREIGN |= {"_linking_libraries", "_reload_init", "_final_module", "_get_module_for_linking", "_numba_type_"}
+FOREIGN |= {"_linking_libraries", "_final_module", "_numba_type_"}
 """Private or underscored names of other libraries that the package uses: Spark, named tuples, Numba's cache and code libraries, the system."""
 
 

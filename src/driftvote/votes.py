@@ -429,8 +429,11 @@ class SignedVotesCheck:
         """The check for a stream of votes in this format."""
         return cls(done=form.declared or form.n_classes != 2)
 
-    def look(self, form: VoteFormat, codes: Codes, literal: bool, n_rows: int) -> None:
-        """Look at more rows, of which `n_rows` came before; `literal` says that abstentions were written as -1."""
+    def look(self, form: VoteFormat, codes: Codes, labelers: Sequence[int], literal: bool, n_rows: int) -> None:
+        """Look at more rows, of which `n_rows` came before.
+
+        `labelers` are the places of the columns in the panel; `literal` says that abstentions were written as -1.
+        """
         if n_rows == 0:
             check_first_batch(form, codes, literal)
         if n_rows != self.rows or n_rows >= _LOOK_AT:  # the stream began elsewhere, or is known well enough
@@ -439,9 +442,9 @@ class SignedVotesCheck:
         self.rows += len(codes)
         codes = codes[: _LOOK_AT - n_rows]
         held = np.stack([codes == value for value in (-1, 0, 1)])
-        if (more := codes.shape[1] - self.votes.shape[1]) > 0:  # labelers joined
+        if (more := max(labelers, default=-1) + 1 - self.votes.shape[1]) > 0:  # labelers joined
             self.votes = np.pad(self.votes, ((0, 0), (0, more)))
-        self.votes[:, : codes.shape[1]] += held.sum(axis=1)
+        self.votes[:, list(labelers)] += held.sum(axis=1)
         low, zero, one = held.sum(axis=2, dtype=np.float64)
         self.pairs += [zero @ one, low @ one, low @ zero]
         if not literal:  # cells that are empty are no sign of anything

@@ -403,13 +403,14 @@ def listen(on_start: Callable[[Callable[..., Any]], Any], on_end: Callable[[], A
 
 
 class _PauseCollector(event.Listener):
-    """Keeps the collector of garbage off while Numba compiles: it would look through all that Numba knows."""
+    """Keeps the garbage collector off while our kernels are compiled: it would look through all that Numba knows."""
 
     def __init__(self) -> None:
         self._depth, self._wanted = 0, False
 
     def on_start(self, event: event.Event) -> None:
-        if self._depth == 0:
+        ours = (event.data["dispatcher"].py_func.__module__ or "").startswith("driftvote.")
+        if self._depth == 0 and ours:
             self._wanted = gc.isenabled()
             gc.disable()
         self._depth += 1
@@ -417,6 +418,7 @@ class _PauseCollector(event.Listener):
     def on_end(self, event: event.Event) -> None:
         self._depth -= 1
         if self._depth == 0 and self._wanted:
+            self._wanted = False
             gc.enable()
 
 

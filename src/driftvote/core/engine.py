@@ -68,8 +68,10 @@ from driftvote.core.windows import (
 from driftvote.errors import StateError
 
 NO_CLASSES: Ints = np.empty(0, np.int64)
-NO_FLOORS: Ints = np.empty((0, 2), np.int64)
 """No row of a chunk is verified."""
+
+NO_FLOORS: Ints = np.empty((0, 2), np.int64)
+"""No floor takes effect inside of a chunk."""
 
 FITS_BYTES, LONG = 1 << 31, 512
 """Room for the fits of a chunk; a chunk that needs more, and is longer than so many rows, is labeled in halves."""
@@ -201,7 +203,7 @@ def fit_if_due(
 
 
 @inner
-def label_stretch(
+def label_run(
     rows: Codes,
     begin: int,
     end: int,
@@ -275,7 +277,7 @@ def label_all(
             store_totals(state, row)
         if on_stride or alone:
             if fitted:
-                label_stretch(rows, labeled, t - 1, begin + labeled, place, draws, state, settings, tables, out)
+                label_run(rows, labeled, t - 1, begin + labeled, place, draws, state, settings, tables, out)
                 labeled = t - 1
             next_fit = by_address(select_fit(settings, fits, place + 1))
             if fit_if_due(not fitted, row, state, tests, schedule, settings, room, tables, next_fit):
@@ -283,7 +285,7 @@ def label_all(
                 fill_tables(settings, next_fit, tables)
                 fitted = True
         if floor < floors.shape[0] and begin + t == floors[floor, 0]:
-            label_stretch(rows, labeled, t, begin + labeled, place, draws, state, settings, tables, out)
+            label_run(rows, labeled, t, begin + labeled, place, draws, state, settings, tables, out)
             labeled = t
             move_floor(floors[floor, 1], state)
             place, floor, fitted = place + 1, floor + 1, False  # the fit holds rows from before the change
@@ -291,7 +293,7 @@ def label_all(
             fit_if_due(not fitted, row, state, tests, schedule, settings, room, tables, next_fit)
             fill_tables(settings, next_fit, tables)
             fitted = True
-    label_stretch(rows, labeled, n_rows, begin + labeled, place, draws, state, settings, tables, out)
+    label_run(rows, labeled, n_rows, begin + labeled, place, draws, state, settings, tables, out)
     return place
 
 
@@ -625,8 +627,9 @@ class Engine:
             if begin:
                 engine = self._new(self.panel.n_labelers)
                 engine._floors, engine._stretches = list(self._floors), self._stretches
-                past = np.concatenate([before[0], rows[:begin]])[-memory:]
-                known = verified[:begin] if len(verified) else np.full(begin, -1)
+                new = slice(max(0, begin - memory), begin)  # of the past, as much as the engine remembers
+                known = verified[new] if len(verified) else np.full(new.stop - new.start, -1)
+                past = np.concatenate([before[0], rows[new]])[-memory:]
                 engine._resume(first + begin, past, np.concatenate([before[1], known])[-memory:])
             at = slice(begin, end)
             return engine, engine._label(rows[at], draws[at], verified[at], out.cut(at))
@@ -640,7 +643,7 @@ class Engine:
             n_fits += sum(len(table.window) for table in found)
             fits += found
         last = done[-1][0]
-        for name in ("_state", "_fit", "_tables", "_stale", "_known", "_floors"):
+        for name in ("_state", "_fit", "_room", "_tables", "_stale", "_known", "_floors"):
             setattr(self, name, getattr(last, name))
         return fits
 
@@ -772,6 +775,8 @@ class Engine:
         first, now, inside = self.n_rows, int(self._state.floor[0]), list[Floor]()
         for floor in self._floors:
             if first < floor.row < first + n_rows and floor.first != now:
+                if inside and inside[-1].row == floor.row:
+                    inside.pop()
                 inside.append(floor)
                 now = floor.first
         return np.array(inside, np.int64).reshape(-1, 2) if inside else NO_FLOORS

@@ -49,8 +49,9 @@ class Kernel(Generic[P, R]):
     @cached_property
     def dispatcher(self) -> Any:
         """Numba's dispatcher."""
-        with _lock:
-            return _compiler().compile_kernel(self._function, self._kind)
+        with _lock:  # from Python 3.12 on, a cached property has none
+            made = self.__dict__.get("dispatcher")
+            return _compiler().compile_kernel(self._function, self._kind) if made is None else made
 
     @property
     def _numba_type_(self) -> Any:
@@ -61,10 +62,17 @@ class Kernel(Generic[P, R]):
         return result
 
 
+class InnerKernel(Kernel[P, R]):
+    """A function that only kernels call: it has no entry for Python, and calling it would end the process."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        raise TypeError(f"{self._function.__name__} is called by kernels only")
+
+
 def _kernel(function: Callable[P, R], kind: str) -> Callable[P, R]:
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         return function
-    return Kernel(function, kind)
+    return Kernel(function, kind) if kind == "jit" else InnerKernel(function, kind)
 
 
 def jit(function: Callable[P, R]) -> Callable[P, R]:
@@ -79,7 +87,7 @@ def jit(function: Callable[P, R]) -> Callable[P, R]:
 def inner(function: Callable[P, R]) -> Callable[P, R]:
     """Return the function as a kernel that only kernels call: their code holds its own.
 
-    Calling it from Python crashes the process; tests/test_structure.py looks for such calls.
+    Python cannot call it.
     """
     return _kernel(function, "inner")
 
@@ -151,7 +159,7 @@ class _Notice:
     def start(self, function: Any) -> None:
         """Start the clock with the outermost kernel; others are compiled inside it."""
         self._depth += 1
-        if self.wanted and self._depth == 1 and function.__module__.startswith("driftvote."):
+        if self.wanted and self._depth == 1 and (function.__module__ or "").startswith("driftvote."):
             self._timer = threading.Timer(self.after, self._print)
             self._timer.daemon = True
             self._timer.start()

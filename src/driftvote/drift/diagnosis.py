@@ -223,7 +223,7 @@ class Sides(NamedTuple):
 
 ROWS, SPLIT, PARTS, BEFORE, BEGIN = 0, 1, 2, 3, 4
 """Places in `Sides.size`: rows, those before the change, parts, those before the change; the line from which the totals
-count. (They are no arguments: a kernel would be compiled once more for each constant that it is called with.)"""
+count."""
 
 
 class Moves(NamedTuple):

@@ -66,7 +66,8 @@ class AdaptiveLabelModel(LabelModel):
     seed
         Of the draws above. Draws belong to rows, so chunks do not change them.
     n_jobs
-        Threads that share a batch of half a million rows or more. The result does not depend on it.
+        Threads that share a batch of half a million rows or more, for the estimators `"mixture"`, `"confusion"`,
+        `"one_coin"` and `"wawa"`. The result does not depend on it.
     groups
         Groups of labelers that cast one vote each, the one that most members cast: a dict from labelers to their
         group, or a list of lists. A labeler in no group is a group of its own; all results are by group.

@@ -447,7 +447,9 @@ class LabelModel:
                 format_check, votes=format_check.votes.copy(), pairs=format_check.pairs.copy()
             )
             n_rows = 0 if stream.engine is None else stream.engine.n_rows
-            stream.format_check.look(self._form, batch.codes, batch.literal, n_rows)
+            places = {name: place for place, name in enumerate(parts[-1][1].names)}
+            labelers = range(len(places)) if batch.names is None else [places[name] for name in batch.names]
+            stream.format_check.look(self._form, batch.codes, labelers, batch.literal, n_rows)
         several_parts = len(parts) > 1 or parts[0][1] is not stream.roster or step is not None
         self._prepare(len(batch.codes), several_parts, format_check)
         for rows, roster in parts:

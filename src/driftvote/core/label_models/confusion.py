@@ -27,7 +27,8 @@ EVEN_STEPS = 4  # first steps with all classes as likely: a lopsided majority mu
 SMOOTHING = 4.0  # rows' worth of "right 7 times in 10", for each labeler and class
 PRIOR_SKILL = 0.7
 BALANCE_ROWS = 5.0  # rows' worth of "all classes as likely"
-MOST_FACTORS = 48  # labelers whose votes are multiplied: of each, odds are below exp(14), and numbers end at exp(709)
+MOST_FACTORS = 48  # labelers whose votes are multiplied; those of more are added as logs
+MOST_LOG = 640.0  # of the product of their odds: numbers end at exp(709), and the class balance and silence add to it
 SETTLED = 2e-3  # no probability moves by more: the fit is done
 
 
@@ -204,7 +205,7 @@ def compare_classes(
 
     For more than MOST_FACTORS labelers, whose product would leave the range of numbers, all of it is logs.
     """
-    n_classes, logs = theta.shape[1], theta.shape[0] > MOST_FACTORS
+    n_classes, logs, most = theta.shape[1], theta.shape[0] > MOST_FACTORS, math.exp(MOST_LOG / theta.shape[0])
     silence = settings.silence and patterns.size[2] > 0
     for h in range(theta.shape[0]):
         right = theta[h, 0, 0] / theta[h, 0, 1] if settings.pooled else 1.0
@@ -218,7 +219,7 @@ def compare_classes(
                 said = right if v == c else 1.0 / right if v == 0 else 1.0
                 if not settings.pooled:
                     said = theta[h, c, v] / theta[h, 0, v] if cast[h, v] > 0.0 else 1.0
-                odds[h, c, v + 1] = math.log(said) if logs else said
+                odds[h, c, v + 1] = math.log(said) if logs else min(said, most)
 
 
 @summing
