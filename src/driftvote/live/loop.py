@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -347,7 +348,8 @@ def warm_up(model: LabelModel, log: Callable[[str], None]) -> None:
     """Compile, or load from the cache, the kernels that a model with these settings uses."""
     notice = threading.Timer(NOTICE_AFTER, log, ["compiling on first use, for about half a minute"])
     notice.daemon = True
-    notice.start()
+    if not os.environ.get("DRIFTVOTE_QUIET"):
+        notice.start()
     try:
         fresh = model.clone()
         first, second = model.classes[:2]
