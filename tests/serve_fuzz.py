@@ -175,8 +175,8 @@ def fuzz(server: Server, n: int, seed: int) -> Counter[int]:
             send_raw(rng, server.port)
             continue
         method, path, body, headers = make_request(rng)
-        if "DELETE" in method and path.startswith("/v1/streams/good"):
-            continue
+        if method not in ("GET", "HEAD") and path.startswith("/v1/streams/good"):
+            continue  # a request that happens to be right would be learned from
         shown = f"{method} {path[:200]} {headers} {body[:2000] if body else body!r}"
         connection = server.connect(timeout=30)
         try:
