@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import subprocess
+import sys
 import tracemalloc
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from test_files_bad import refused
@@ -99,3 +102,22 @@ def test_a_first_line_without_an_end(tmp_path, monkeypatch, capsys, name, fillin
         tracemalloc.stop()
     assert "longer than 16 MB" in said
     assert peak < 90_000_000  # of 100 MB in one line
+
+
+@pytest.mark.parametrize(("lines", "number"), [(b"null\n", 1), (b'{"a": 1, "b": 0, "c": 1}\n null \n', 2)])
+def test_a_line_that_is_null_is_no_row(tmp_path, monkeypatch, capsys, lines, number):
+    """Arrow crashes on the first, and takes the second for a row without votes."""
+    path = tmp_path / "v.jsonl"
+    path.write_bytes(lines)
+    said = refused(monkeypatch, capsys, "label", path, "-o", tmp_path / "y.csv")
+    assert f"line {number} is not an object" in said
+
+
+def test_a_column_without_a_name_is_a_labeler(tmp_path):
+    path = tmp_path / "v.arrow"
+    votes = pa.table({"a": [1, 0, 1], "": [1, 0, 0], "c": [1, 1, 1]})
+    with pa.ipc.new_file(path, votes.schema) as file:
+        file.write_table(votes)
+    command = [sys.executable, "-m", "driftvote", "label", path, "-o", tmp_path / "y.csv"]
+    subprocess.run(command, check=True, capture_output=True)
+    assert len((tmp_path / "y.csv").read_text().splitlines()) == 4

@@ -15,6 +15,9 @@ BLOCK = 1 << 23
 """Bytes parsed at a time."""
 
 
+NULL_LINE = re.compile(rb"^[ \t\r]*null[ \t\r]*$", re.MULTILINE)
+
+
 class JsonLinesTable(Table):
     """Objects with the same keys, more or less: a key that is missing is an empty cell.
 
@@ -107,6 +110,8 @@ class JsonLinesTable(Table):
         for block in self._blocks():
             if not block.strip():
                 continue
+            if NULL_LINE.search(block):  # to Arrow a row without votes; if there is nothing else, it crashes
+                raise self.error(self._explain("a line is null", start))
             try:
                 block.decode()  # Arrow does not look whether text is UTF-8
                 table = arrow_json.read_json(io.BytesIO(block), parse_options=options)

@@ -385,8 +385,8 @@ class WideReader:
 
     def __iter__(self) -> Iterator[VoteRows]:
         roles = self.roles
-        votes = [name for name in (*roles.labelers, roles.gold, roles.verified) if name]
-        others = [name for name in (*roles.kept, roles.time, roles.stream) if name]
+        votes = [name for name in (*roles.labelers, roles.gold, roles.verified) if name is not None]
+        others = [name for name in (*roles.kept, roles.time, roles.stream) if name is not None]
         first = 0
         for batch in self.table.batches(list(dict.fromkeys([*votes, *others])), set(votes)):
             if batch.num_rows:
