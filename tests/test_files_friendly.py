@@ -122,5 +122,5 @@ def test_an_early_interrupt_is_one_line():
             process.send_signal(signal.SIGINT)
             said = process.communicate()[1]
         assert "Traceback" not in said
-        assert process.returncode in (0, 130)
+        assert process.returncode in (0, 130, -signal.SIGINT)  # the last: it was ending already; shells show 130, too
         assert said in ("", "driftvote: interrupted\n")
