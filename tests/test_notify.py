@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -192,6 +192,40 @@ def test_a_reply_that_trickles_in_is_not_waited_for():
         delivered.set()
         thread.join()
         hook.close()
+
+
+@pytest.mark.parametrize(
+    ("begin", "more"),
+    [(b"", b"."), (b"HTTP/1.1 200 OK\r\nX: ", b"."), (b"", b"HTTP/1.1 100 Continue\r\n\r\n")],
+    ids=["status", "header", "continue"],
+)
+def test_a_reply_whose_head_trickles_in_times_out(begin, more, monkeypatch):
+    monkeypatch.setattr(notify, "ATTEMPTS", 1)
+    said: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        given_up = threading.Event()
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection, suppress(OSError):  # the other end hangs up
+                connection.recv(1 << 16)
+                connection.sendall(begin)
+                while not given_up.wait(0.05):
+                    connection.sendall(more)
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        hook = Webhook(f"http://127.0.0.1:{server.getsockname()[1]}/", said.append, timeout=0.5)
+        hook.post({"text": "hello"})
+        until = time.monotonic() + 10
+        while not hook.posts["given_up"] and time.monotonic() < until:
+            time.sleep(0.02)
+        given_up.set()
+        thread.join()
+        hook.close()
+    assert hook.posts == {"delivered": 0, "given_up": 1, "dropped": 0}
+    assert time.monotonic() < until
+    assert "it did not answer properly (timed out)" in said[0]
 
 
 def test_a_reply_that_is_no_http_is_a_failure():

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import base64
+import http.client
+import io
 import json
 import os
 import queue
+import socket
 import sys
 import threading
 import time
@@ -14,6 +17,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +145,7 @@ class Webhook:
         self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue()  # None ends the thread
         self._closing = threading.Event()
         self._deadline = float("inf")
-        self._opener = urllib.request.build_opener(_NoRedirects)
+        self._opener = urllib.request.build_opener(_NoRedirects, _PromptReplies)
         self._thread = threading.Thread(target=self._run, name="webhook", daemon=True)
         self._thread.start()
 
@@ -200,7 +204,7 @@ class Webhook:
         """The error of one attempt (empty on success), and whether to try again."""
         request = urllib.request.Request(self._url, body, self._headers, method="POST")
         try:
-            # The status says all; a body that trickles in would hold the thread for minutes.
+            # The status says all: the body is not read, as it may come in for minutes.
             self._opener.open(request, timeout=self._timeout).close()
         except urllib.error.HTTPError as problem:
             problem.close()
@@ -219,6 +223,55 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, *_: Any) -> None:
         return None
+
+
+class _PromptReplies(urllib.request.AbstractHTTPHandler):
+    """Opens connections on which the head of a reply must come within the timeout, from its first byte to its last."""
+
+    handler_order = 400  # before the handlers of urllib
+
+    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(partial(_connect, http.client.HTTPConnection), request)
+
+    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(partial(_connect, http.client.HTTPSConnection), request)
+
+
+def _connect(kind: Callable[..., http.client.HTTPConnection], host: str, /, **settings: Any) -> Any:
+    connection = kind(host, **settings)
+    connection.response_class = _PromptReply
+    return connection
+
+
+class _PromptReply(http.client.HTTPResponse):
+    """A reply that is read until the timeout of its socket is over."""
+
+    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self.fp.close()
+        self.fp = io.BufferedReader(_UntilDeadline(sock))
+
+
+class _UntilDeadline(io.RawIOBase):
+    """Reads a socket. The timeout of a socket begins again with every byte; here it is for all bytes together."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket, self._file = sock, sock.makefile("rb", buffering=0)
+        self._deadline = time.monotonic() + (sock.gettimeout() or REQUEST_TIMEOUT)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        self._socket.settimeout(left)
+        return self._file.readinto(buffer)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def _check_url(url: str) -> tuple[str, str, dict[str, str]]:
