@@ -196,10 +196,10 @@ def test_a_reply_that_trickles_in_is_not_waited_for():
 
 @pytest.mark.parametrize(
     ("begin", "more"),
-    [(b"", b"."), (b"HTTP/1.1 200 OK\r\nX: ", b"."), (b"", b"HTTP/1.1 100 Continue\r\n\r\n")],
+    [(b"", b"."), (b"HTTP/1.1 404 No\r\nX: ", b"."), (b"", b"HTTP/1.1 100 Continue\r\n\r\n")],
     ids=["status", "header", "continue"],
 )
-def test_a_reply_whose_head_trickles_in_times_out(begin, more, monkeypatch):
+def test_a_reply_whose_head_trickles_in_is_hung_up_on(begin, more, monkeypatch):
     monkeypatch.setattr(notify, "ATTEMPTS", 1)
     said: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -225,7 +225,7 @@ def test_a_reply_whose_head_trickles_in_times_out(begin, more, monkeypatch):
         hook.close()
     assert hook.posts == {"delivered": 0, "given_up": 1, "dropped": 0}
     assert time.monotonic() < until
-    assert "it did not answer properly (timed out)" in said[0]
+    assert len(said) == 1
 
 
 def test_a_reply_that_is_no_http_is_a_failure():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import http.client
-import io
 import json
 import os
 import queue
@@ -17,7 +15,6 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +142,7 @@ class Webhook:
         self._queue: queue.Queue[dict[str, Any] | None] = queue.Queue()  # None ends the thread
         self._closing = threading.Event()
         self._deadline = float("inf")
-        self._opener = urllib.request.build_opener(_NoRedirects, _PromptReplies)
+        self._opener = urllib.request.build_opener(_Opener)
         self._thread = threading.Thread(target=self._run, name="webhook", daemon=True)
         self._thread.start()
 
@@ -218,60 +215,23 @@ class Webhook:
         return "", False
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Refuses redirects: a redirected POST would become a GET without a body."""
+class _Opener(urllib.request.HTTPHandler, urllib.request.HTTPSHandler, urllib.request.HTTPRedirectHandler):
+    """Refuses redirects: a redirected POST would become a GET without a body. Hangs up on a late reply."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
+    def do_open(self, http_class: Any, req: Any, **settings: Any) -> Any:
+        class Connection(http_class):  # type: ignore[misc]
+            def getresponse(self) -> Any:  # a socket's own timeout begins again with every byte
+                late = threading.Timer(2 * req.timeout, self.sock.shutdown, [socket.SHUT_RDWR])
+                late.start()
+                try:
+                    return super().getresponse()
+                finally:
+                    late.cancel()
 
-class _PromptReplies(urllib.request.AbstractHTTPHandler):
-    """Opens connections on which the head of a reply must come within the timeout, from its first byte to its last."""
-
-    handler_order = 400  # before the handlers of urllib
-
-    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(partial(_connect, http.client.HTTPConnection), request)
-
-    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(partial(_connect, http.client.HTTPSConnection), request)
-
-
-def _connect(kind: Callable[..., http.client.HTTPConnection], host: str, /, **settings: Any) -> Any:
-    connection = kind(host, **settings)
-    connection.response_class = _PromptReply
-    return connection
-
-
-class _PromptReply(http.client.HTTPResponse):
-    """A reply that is read until the timeout of its socket is over."""
-
-    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
-        super().__init__(sock, *args, **kwargs)
-        self.fp.close()
-        self.fp = io.BufferedReader(_UntilDeadline(sock))
-
-
-class _UntilDeadline(io.RawIOBase):
-    """Reads a socket. The timeout of a socket begins again with every byte; here it is for all bytes together."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._socket, self._file = sock, sock.makefile("rb", buffering=0)
-        self._deadline = time.monotonic() + (sock.gettimeout() or REQUEST_TIMEOUT)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("timed out")
-        self._socket.settimeout(left)
-        return self._file.readinto(buffer)
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+        return super().do_open(Connection, req, **settings)
 
 
 def _check_url(url: str) -> tuple[str, str, dict[str, str]]:
