@@ -41,7 +41,7 @@ _OPTIONS = {
     ),
     "time_format": option("--time-format", help="Format of the times, e.g. '%d.%m.%Y %H:%M'.", panel=_LINES),
     "arrival": option("--arrival", help="A line without a time gets the time of its arrival.", panel=_LINES),
-    "keep_ids": option("--keep-ids", help="Store ids, so that later lines can verify rows by id.", panel=_LINES),
+    "keep_ids": option("--keep-ids", help="Store ids; later lines can give true classes by id.", panel=_LINES),
     "review_below": get_args(ReviewBelow)[1],
     "proba": option("--proba", help="Add the probability of each class.", panel=_ANSWERS),
     "accuracies": option("--accuracies", help="Add the accuracy of each labeler.", panel=_ANSWERS),
@@ -53,7 +53,7 @@ _OPTIONS = {
     "explain": option("--explain", help="Add what each vote adds to the label, and the majority.", panel=_ANSWERS),
     "ask": option(
         "--ask",
-        help="Add a question now and then, where a verified row would help most; ids are stored for it.",
+        help="Add a question now and then, where the true class of a row would help most; ids are stored for it.",
         panel=_ANSWERS,
     ),
     "ask_every": option(

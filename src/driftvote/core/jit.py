@@ -144,8 +144,8 @@ class KernelTable:
 
 
 NOTICE = (
-    "driftvote: compiling for this machine; this happens once, and takes about half a minute (DRIFTVOTE_QUIET=1 hides"
-    " this line)"
+    "driftvote: compiling for this machine; this happens once, and usually takes 10 to 20 seconds (DRIFTVOTE_QUIET=1"
+    " hides this line)"
 )
 """Printed on standard error where compiling takes long, once in a process."""
 

@@ -346,7 +346,7 @@ WARM_UP_ROWS = 40
 
 def warm_up(model: LabelModel, log: Callable[[str], None]) -> None:
     """Compile, or load from the cache, the kernels that a model with these settings uses."""
-    notice = threading.Timer(NOTICE_AFTER, log, ["compiling on first use, for about half a minute"])
+    notice = threading.Timer(NOTICE_AFTER, log, ["compiling on first use, usually for 10 to 20 seconds"])
     notice.daemon = True
     if not os.environ.get("DRIFTVOTE_QUIET"):
         notice.start()

@@ -697,7 +697,7 @@ async def get_ready(call: Call) -> Response:
     failing = [one for one in list(service.folder.streams.values()) if one.problem]  # others create streams meanwhile
     problems = [*service.folder.damaged, *(f"stream {one.name!r}: {one.problem}" for one in failing)]
     if not service.ready:
-        problems.append("compiling on first use, for about half a minute")
+        problems.append("compiling on first use, usually for 10 to 20 seconds")
     return JSONResponse({"ready": service.ready, "problems": problems}, 200 if service.ready else 503)
 
 
@@ -872,8 +872,8 @@ ENDPOINTS = [
     ),
     Endpoint("POST", f"{_NAMED}/predict", post_predict, "write", "Label rows, learn nothing.", body=_ROWS),
     Endpoint("GET", f"{_NAMED}/rows/{{id:path}}", get_row, "read", "A row with its votes, label and explanation."),
-    Endpoint("GET", f"{_NAMED}/questions", get_questions, "read", "What to verify next.", query="n=20"),
-    Endpoint("POST", f"{_NAMED}/feedback", post_feedback, "review", "Verify rows.", body=_ANSWERS),
+    Endpoint("GET", f"{_NAMED}/questions", get_questions, "read", "Which rows to ask about next.", query="n=20"),
+    Endpoint("POST", f"{_NAMED}/feedback", post_feedback, "review", "Give true classes of rows.", body=_ANSWERS),
     Endpoint("DELETE", f"{_NAMED}/feedback/{{id:path}}", delete_feedback, "review", "Take an answer back."),
     Endpoint(
         "GET",

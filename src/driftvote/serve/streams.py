@@ -641,7 +641,7 @@ class ServedStream:
         }
 
     def questions(self, n: int) -> dict[str, Any]:
-        """Return what to verify next."""
+        """Return the questions: the rows whose true class helps most."""
         if not self.n_rows:
             return {"questions": [], "expected_change": 0.0, "note": "There are no rows yet."}
         if not self.model.label_models:
