@@ -97,7 +97,7 @@ format: $(VENV)/.dev  ## let ruff tidy up
 reproduce: $(VENV)/.plots  ## the paper's experiments, 20 minutes; writes docs/reproduction.md. Without DATA=folder: says where to get it
 	$(BIN)/python -m experiments.paper all --data $(DATA) --out results --docs docs
 
-quality: $(VENV)/.plots  ## label quality on real and simulated votes, against peers, 40 minutes; writes docs/quality.md
+quality: $(VENV)/.plots  ## label quality on real and simulated votes, against peers, about 8 minutes; writes docs/quality.md
 	$(BIN)/python -m experiments.quality --data $(DATA) --out results/quality --docs docs --jobs $(JOBS)
 
 quality-ablation: $(VENV)/.base  ## the default model with one choice changed at a time; writes docs/ablation.md
