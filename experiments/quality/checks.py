@@ -207,7 +207,7 @@ def check_runs(results: Figures) -> Iterator[Check]:
 def check_shuffled(results: Figures) -> Iterator[Check]:
     behind = {name: np.mean(found[ALL_PAST]) - np.mean(found[DEFAULT]) for name, found in results["shuffled"].items()}
     mean, worst = float(np.mean(list(behind.values()))), max(behind, key=behind.__getitem__)
-    statement = "shuffled streams: behind the same model on all past, on average"
+    statement = "shuffled streams: behind the same model fitted to every row so far, on average"
     note = f"most {behind[worst]:+.2f} ({worst})"
     yield Check(statement, f"at most {BEHIND:g} points", f"{mean:+.2f}", mean <= BEHIND, note)
 

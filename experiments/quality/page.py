@@ -13,7 +13,7 @@ from typing import Any
 from driftvote.streams import SCENARIOS
 from experiments.output import BLUE, GREY, ORANGE, Cells, Table, figure, markdown, set_title
 from experiments.quality.checks import FORMER, REVIEW_LIFT, answer_gains, check_all, gains_of
-from experiments.quality.models import DEFAULT
+from experiments.quality.models import ALL_PAST, DEFAULT
 from experiments.quality.peer_program import REFIT
 from experiments.quality.questions import ASK, PLANS, STRETCH
 from experiments.quality.questions import ROWS as QUESTION_ROWS
@@ -37,6 +37,8 @@ COMMANDS = """These commands write this page and `quality.json`:
 make quality                                              # everything, peers included; about 40 minutes
 python -m experiments.quality --only streams,rare,random  # some parts; unchanged parts are not run again
 ```"""
+
+NO_WINDOW = "AdaptiveLabelModel(), fitted to every row so far"
 
 HOW = f"""- **Streams.** Real votes with gold labels: crowds, panels of language models, labeling functions,
   sensors, forecasters, trained classifiers. Each stream is used whole and in its order. Each model has one
@@ -207,7 +209,7 @@ def model_table(results: Numbers) -> Table:
     found = {name: (fitted, summarize(values)) for name, (fitted, values) in gains.items()}
     rows: list[Cells] = []
     for name, (fitted, figures) in sorted(found.items(), key=lambda pair: -pair[1][1]["clipped"]):
-        shown = f"**{name}**" if name == DEFAULT else name
+        shown = f"**{name}**" if name == DEFAULT else NO_WINDOW if name == ALL_PAST else name
         cells = [f"{figures[key]:+.2f}" for key in ("mean", "clipped", "loss")]
         rows.append([shown, fitted, *cells, f"{figures['worst']:+.1f} ({figures['worst_stream']})"])
     return ["label model", "sees", "mean", "clipped mean", "loss", "worst"], rows
@@ -289,8 +291,8 @@ def stream_table(streams: Numbers) -> Table:
     return header, rows
 
 
-RARE_NOTE = """Independent labelers of one accuracy, two classes, nothing drifts: gain over majority in points by the
-share of the rarer class. The worst of the accuracies 0.6 to 0.9 in each cell."""
+RARE_NOTE = """Independent labelers of one accuracy, two classes, no labeler changes: gain over majority in points by
+the share of the rarer class. The worst of the accuracies 0.6 to 0.9 in each cell."""
 
 
 def rare_table(cells: list[Numbers]) -> Table:
@@ -313,9 +315,9 @@ def drift_table(scenarios: Numbers) -> Table:
     return ["scenario", "what drifts", "majority", "former default", "ours", "difference"], rows
 
 
-QUESTIONS_NOTE = f"""The model chooses rows to verify, gets their true classes, and labels the stream again (`driftvote
-ask`, then `driftvote label --verified`). Gains over a majority vote in points, on the rows that were **not** verified,
-for the first {QUESTION_ROWS:,} rows of each stream. If few rows are in dispute, there are fewer questions."""
+QUESTIONS_NOTE = f"""The model chooses questions, gets the true classes of these rows, and labels the stream again
+(`driftvote ask`, then `driftvote label --verified`). Gains over a majority vote in points, on the **other**
+rows, for the first {QUESTION_ROWS:,} rows of each stream. If few rows are in dispute, there are fewer questions."""
 
 DRIFT_QUESTIONS_NOTE = f"""A simulated stream. Every {STRETCH:,} rows, other labelers make the same errors, so votes
 alone mislead. The questions are answered 1,000 rows after each change. Accuracy in per cent on the rest of the rows
@@ -331,7 +333,7 @@ def question_table(results: Numbers) -> Table:
         shown = "none: votes alone" if count == 0 else f"{count}, {way}" + (f", {wrong:.0%} wrong" if wrong else "")
         worst = f"{found['worst']:+.1f} ({found['worst_stream']})"
         rows.append([shown, *(f"{found[key]:+.2f}" for key in ("mean", "clipped", "loss")), worst])
-    return ["verified rows", "mean", "clipped mean", "loss", "worst"], rows
+    return ["answers", "mean", "clipped mean", "loss", "worst"], rows
 
 
 def drift_question_table(drift: Numbers) -> Table:
@@ -355,7 +357,7 @@ def questions_text(results: Numbers) -> str:
     five, slips = summarize(answer_gains(results, ASK, 0.0, 5)), summarize(answer_gains(results, ASK, 0.1, 20))
     one = results["questions"]["streams"][EXAMPLE]
     text = (
-        f"On {count} real streams with gold labels, gains over a majority vote on the rows that were not verified, in "
+        f"On {count} real streams with gold labels, gains over a majority vote on the unanswered rows, in "
         f"points: without answers {free['mean']:+.1f} on average and {free['worst']:+.1f} on the worst stream; with 5 "
         f"answers {five['mean']:+.1f} and {five['worst']:+.1f}; with 20 answers {asked['mean']:+.1f} and "
         f"{asked['worst']:+.1f}; with 20 answers of which one in ten is wrong {slips['mean']:+.1f} and "
@@ -395,7 +397,7 @@ def draw_questions(results: Numbers, folder: Path) -> None:
         axes.axhline(0, color="black", linewidth=1)
         axes.set_xlim(-1, 66)
         axes.set_xticks(counts)
-        axes.set_xlabel("verified rows")
+        axes.set_xlabel("answers")
         axes.set_ylabel("points over a majority vote")
         set_title(axes.figure, questions_title(results))
 

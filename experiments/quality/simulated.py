@@ -24,7 +24,7 @@ CODE = ("quality.models", "quality.scoring", "quality.simulated", "quality.strea
 
 RARE, RANDOM, DRIFT, ABRUPT, RUNS = "rare", "random", "drift", "abrupt", "runs"
 
-# Rare classes: every labeler has the same accuracy and nothing drifts.
+# Rare classes: every labeler has the same accuracy and no labeler changes.
 LABELERS, ACCURACIES = (3, 5, 10, 20), (0.6, 0.7, 0.8, 0.9)
 SHARES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
 ABSENT = ((3, 2), (5, 2), (10, 1))  # declared classes, and those that occur

@@ -27,7 +27,7 @@ class LabeledRows(NamedTuple):
     """Rows with votes, labels and estimates. Rows are the last axis."""
 
     votes: Codes  # (labelers, rows)
-    labels: Ints  # (3, rows): labels of the model, of a majority vote, of weights from all past; -1 without a label
+    labels: Ints  # (3, rows): labels of the model, the majority, weights from every row so far; -1 without a label
     gold: Ints  # true classes, -1 where unknown
     probability: Floats  # of the most likely class
     windows: Ints

@@ -48,7 +48,7 @@ DROP = 4  # a window that shrinks to one part in so many is a sharp fall
 GOLD_RANGES, GOLD_RANGE_ROWS = 50, 100  # accuracy over time: at most so many row ranges, of at least so many rows
 CONFUSION_CLASSES = 12  # classes of the confusion matrix; the rarest are put together
 TITLE = "Labels from drifting labelers"
-METHODS = ("driftvote", "majority vote", "all past rows")
+METHODS = ("driftvote", "majority vote", "every row so far")
 
 
 class ReportBuilder:
@@ -66,7 +66,7 @@ class ReportBuilder:
         The model's settings and how the votes were read, by name, for the page.
     has_gold
         Whether true labels come with the rows. The labels are then also compared with those of a majority vote
-        and of weights from all past rows.
+        and of weights from every row so far.
     review_below
         A label less probable than this is listed for review.
 
@@ -331,7 +331,7 @@ class ReportBuilder:
         self._disputed = [piece for piece in self._disputed if (piece.numbers >= n_rows - RECENT_ROWS).any()]
 
     def _choose_questions(self) -> data.RowsToVerify | None:
-        """The rows to verify among the last ones."""
+        """The rows to ask about among the last ones."""
         n_rows = self._counts.n_rows
         if not self._label_models or not n_rows:
             return None

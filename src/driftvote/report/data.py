@@ -148,7 +148,7 @@ class RowToVerify:
 
 @dataclass(frozen=True)
 class RowsToVerify:
-    """Rows to verify: `driftvote ask` and `AdaptiveLabelModel.ask` ask for more."""
+    """Questions, the rows whose true class helps most: `driftvote ask` and `AdaptiveLabelModel.ask` ask for more."""
 
     rows: list[RowToVerify]  # most valuable first
     expected_change: float  # share of the labels that twenty answers are expected to change
@@ -272,7 +272,7 @@ class Report:
     agreement: PairAgreement  # how often labelers cast the same vote
     differences: MajorityDifferences  # rows whose label differs from the majority's
     review: list[ExampleRow]  # the rows to review, the least certain first
-    questions: RowsToVerify | None = None  # rows to verify; None for models that do not ask
+    questions: RowsToVerify | None = None  # rows to ask about; None for models that do not ask
     gold: GoldComparison | None = None  # the labels against the true labels; None without them
     events: list[DriftEvent] | None = None  # drift events; None if the model did not look for drift
     committee: CommitteeSummary | None = None  # the certified committee; None for models without one

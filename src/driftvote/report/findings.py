@@ -239,7 +239,7 @@ def write_next_steps(report: Report) -> list[data.NextStep]:
         steps.append(data.NextStep(f"Find out what happened to {who} around {place}.", "events"))
     if report.questions is not None and report.questions.rows:
         n, change = len(report.questions.rows), report.questions.expected_change
-        text = f"Verify {counted(n, 'row')}: the answers are expected to change {percent(change)} of the latest labels."
+        text = f"Answer {counted(n, 'question')}: this is expected to change {percent(change)} of the latest labels."
         steps.append(data.NextStep(text, "questions"))
     if tally.review:
         rows = f"{counted(tally.review, 'row')} ({percent(tally.review, tally.rows)})"
