@@ -94,7 +94,7 @@ def quiet_streams(n_rows: int) -> Iterator[tuple[str, str, int, Callable[[np.ran
 
 def false_alarms(plan: Plan) -> tuple[list[str], dict[str, bool]]:
     """Events in streams without drift."""
-    lines = ["| nothing drifts | rows | events | in 500,000 rows |", "|---|---|---|---|"]
+    lines = ["| stream without a change | rows | events | in 500,000 rows |", "|---|---|---|---|"]
     good: dict[str, bool] = {"promise": True, "other": True}
     for group, title, n_classes, make in quiet_streams(plan.quiet_rows):
         count = sum(

@@ -28,11 +28,11 @@ def test_demo_tells_the_story(tmp_path):
     assert done.exit_code == 0, done.output
     second = {
         name: float(re.search(rf"{name}.*?([\d.]+)%\D+([\d.]+)%", done.output)[2])
-        for name in ("majority vote", "all past", "adaptive window", "true weights")
+        for name in ("majority vote", "every row so far", "adaptive window", "true weights")
     }
     if rows == 20_000:
         # The published comparison: batch models 57.9, majority 84.0, the best possible 91.3.
-        assert second["all past"] < 60
+        assert second["every row so far"] < 60
         assert second["majority vote"] == pytest.approx(84.0, abs=1)
         assert second["adaptive window"] > 90
         assert second["true weights"] == pytest.approx(91.3, abs=0.7)

@@ -645,7 +645,7 @@ def align_for_prediction(batch: Batch, roster: Roster) -> Codes:
 
 
 def refuse_newcomers(roster: Roster, after: Roster) -> None:
-    """Refuse labelers that join a window of all past rows with random abstentions."""
+    """Refuse labelers that join a window of every row so far with random abstentions."""
     if len(after) > len(roster):
         raise LabelerError(
             f"{after.names[len(roster)]!r} cannot join: with window=None and abstentions='random' its random past would"

@@ -51,7 +51,7 @@ def compare(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Label a file with the adaptive model, a majority vote, all past rows and fixed windows, and compare the labels.
+    """Label a file with the adaptive model, a majority vote, no window and fixed windows; compare the labels.
 
     Labels are compared with each other, and with the true classes if --gold names their column.
 

@@ -82,7 +82,7 @@ def _table(stream: SimulatedStream, adaptive: LabeledStream) -> Table:
     table = Table("labels by", "first half", "second half", title="share of correct labels")
     for name, codes in [
         ("majority vote", majority.codes),
-        ("weights from all past rows", all_past.codes),
+        ("weights from every row so far", all_past.codes),
         ("driftvote, adaptive window", adaptive.codes),
         ("true weights (unknown in practice)", _oracle(stream)),
     ]:

@@ -123,7 +123,7 @@ class ModelOptions:
     """The model and its settings."""
 
     model: Annotated[
-        str, typer.Option("--model", help="adaptive, paper, majority, all-past, or window:1024 for a fixed window.")
+        str, typer.Option("--model", help="adaptive, paper, majority, all-past (no window), or window:1024 (fixed).")
     ] = "adaptive"
     settings: Settings = None
 

@@ -72,7 +72,7 @@ class AdaptiveLabelModel(LabelModel):
         Groups of labelers that cast one vote each, the one that most members cast: a dict from labelers to their
         group, or a list of lists. A labeler in no group is a group of its own; all results are by group.
     false_event_rate
-        Drift events that chance alone may make, per row, while nothing drifts; None: do not look for events.
+        Drift events that chance alone may make, per row, while no labeler changes; None: do not look for events.
     on_event
         Called with each `DriftEvent`, in order, once the rows of the call are learned. Not a setting: it is neither
         saved nor cloned; the attribute `on_event` can be set at any time.

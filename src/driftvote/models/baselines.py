@@ -17,7 +17,7 @@ from driftvote.settings import Number
 
 
 class FixedWindowLabelModel(LabelModel):
-    """Accuracies from the last `window` rows, or from all past rows.
+    """Accuracies from the last `window` rows, or from every row so far.
 
     The paper's baselines, and the right model if you know how long the past stays valid. Until the
     window is full, all rows so far count. Parameters that are not listed are those of
@@ -26,9 +26,9 @@ class FixedWindowLabelModel(LabelModel):
     Parameters
     ----------
     window
-        Rows that count; None for all past rows.
+        Rows that count; None for every row so far.
     estimator
-        The label model; default the paper's, `"triplet"`. For all past rows it must be that one.
+        The label model; default the paper's, `"triplet"`. With None it must be that one.
     clip
         Accuracies are limited to this range before they become weights (`estimator="triplet"`).
 

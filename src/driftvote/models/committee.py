@@ -41,7 +41,7 @@ class CommitteeLabelModel(LabelModel):
     the smallest such bound. It is searched every `search_every` rows, and before that at rows 1, 4, 16, 64 ...
 
     The bound is about the rows of the window at the last search: it holds with probability 1 - `delta` as long as
-    nothing drifts inside that window and the accuracies are as declared. A row on which the committee is tied, or
+    no labeler changes inside that window and the accuracies are as declared. A row on which the committee is tied, or
     abstains as a whole, counts half an error. Needs SciPy: `pip install 'driftvote[lp]'`.
 
     Parameters that are not listed are those of `AdaptiveLabelModel`. The estimated `accuracies` are reported, and not

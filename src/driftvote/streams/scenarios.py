@@ -327,7 +327,7 @@ def _copies(size: StreamSize) -> StreamRecipe:
 SCENARIOS: dict[str, Scenario] = {
     made.name: made
     for made in (
-        Scenario("stationary", "Nothing drifts: accuracies from 0.6 to 0.9 throughout.", _stationary, drifts=False),
+        Scenario("stationary", "No labeler changes: accuracies from 0.6 to 0.9 throughout.", _stationary, drifts=False),
         Scenario("swap", "Three good labelers and two poor ones change places half-way.", _swap),
         Scenario("abrupt", "At four rows, unevenly spaced, every labeler gets a new accuracy.", _abrupt),
         Scenario("gradual", "The best labeler slowly becomes the worst and the worst the best.", _gradual),
@@ -355,7 +355,7 @@ SCENARIOS: dict[str, Scenario] = {
         Scenario("together", "All labelers fall from 0.9 to 0.6 and recover, side by side.", _together),
         Scenario(
             "copies",
-            "Nothing drifts, but some labelers mostly repeat a poor one: their errors are shared.",
+            "No labeler changes, but some labelers mostly repeat a poor one: their errors are shared.",
             _copies,
             n_labelers=7,
             independent=False,
